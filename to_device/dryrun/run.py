@@ -106,6 +106,7 @@ class Mode(TorchFunctionMode):
             except Exception as error:
                 failure.attach(error, leaves)
                 raise
+        self.steps.note_result(name, result, tensors)
         if name == "__get__":
             name = getattr(function.__self__, "__name__", "")
             # A move of a model asks for its parameters' data, too.

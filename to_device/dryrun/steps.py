@@ -41,6 +41,10 @@ CAUSES = {  # the name of a torch function, and how a script writes its call
     "__setitem__": "[mask] =",
     "__array__": "numpy()",
 }
+# An index that is one number on the device is fetched; no mask has to be counted.
+OF_INDEX = {"__getitem__": "[index]", "__setitem__": "[index] ="}
+# Functions that make a tensor on the device from data on the host
+MAKERS = ("as_tensor", "asarray", "new_tensor", "tensor")
 WAYS = (ledger.TO_DEVICE, ledger.TO_HOST)
 # Kinds of memory; WORK is allocated during an optimizer's step
 ACTIVATIONS, WORK = "activations", "the optimizer's own"
@@ -68,6 +72,15 @@ class Use(NamedTuple):
 # copy is the number of bytes and a digest of the content. If the content is unknown,
 # the digest is an object that equals no other.
 Step = defaultdict[Use, list[tuple[int, Any]]]
+
+
+class Copied(NamedTuple):
+    """A copy on the device, and where its use's list in `Step` has its entry."""
+
+    tensor: Any  # a weak reference
+    version: int  # as PyTorch counts what writes to a tensor
+    entries: list[tuple[int, Any]]
+    place: int
 
 
 @dataclass(eq=False)
@@ -116,6 +129,8 @@ class Steps:
         self._graphs: list[dict[Line, set[int]]] = []
         self.name = ""  # the function of torch that is being called
         self.arguments: list[Tensor] = []  # the tensors among its arguments
+        self._copied: list[tuple[int, Any]] | None = None  # the call's copy is its last
+        self._copies: dict[int, Copied] = {}  # of this step, by the tensor's id
         self._live: dict[int, Piece] = {}
         # If the latest step trains only on the CPU, one of its parameters; else None.
         self.on_cpu: Tensor | None = None
@@ -156,7 +171,7 @@ class Steps:
         outer = self.name, self.arguments
         self._work += 1
         if not self.name:
-            self.name, self.arguments = name, arguments
+            self.name, self.arguments, self._copied = name, arguments, None
         try:
             yield
         finally:
@@ -173,6 +188,8 @@ class Steps:
                 pinned = any(tensor.is_pinned() for tensor in self.arguments)
                 way = "without non_blocking" if pinned else "from unpinned memory"
                 cause = f"a copy {way}"
+            elif why == "item" and self.name in OF_INDEX:
+                cause = OF_INDEX[self.name]
             elif why != "synchronize" and self.name in CAUSES:
                 cause = CAUSES[self.name]
             elif self.name in ("cpu", "tolist", "numpy", "item"):
@@ -183,14 +200,32 @@ class Steps:
         if (line := self.origins.here()) and way != ledger.WITHIN:
             digest: Any = object()
             is_alone = len(self.arguments) == 1 and self.arguments[0].is_cpu
-            is_alone = is_alone and not is_unknown(self.arguments[0])
-            if way == ledger.TO_DEVICE and size <= MOST_HASHED and is_alone:
-                # A sparse or lazy tensor, or one in vmap, can't be read as bytes.
-                with suppress(Exception):
-                    flat = self.arguments[0].detach().resolve_conj().reshape(-1)
-                    content = flat.view(torch.uint8).numpy().tobytes()
-                    digest = hashlib.blake2b(content).digest()
-            self.current[Use(line, way)].append((size, digest))
+            if way == ledger.TO_DEVICE and is_alone:
+                digest = digest_of(self.arguments[0])
+            entries = self.current[Use(line, way)]
+            entries.append((size, digest))
+            self._copied = entries if way == ledger.TO_DEVICE else None
+
+    def note_result(self, name: str, result: Any, arguments: list[Tensor]) -> None:
+        """Note which tensor a copy became, and which copies a call has written to.
+
+        A copy that is written to isn't one to make once, so it equals no other.
+        """
+        for tensor in arguments if self._copies else ():
+            with suppress(RuntimeError):  # a tensor for inference counts no versions
+                base = tensor if tensor._base is None else tensor._base
+                copy = self._copies.get(id(base))
+                if copy and copy.tensor() is base and base._version > copy.version:
+                    size, _ = copy.entries[copy.place]
+                    copy.entries[copy.place] = size, object()
+        entries, self._copied = self._copied, None
+        if entries is None or not isinstance(result, Tensor) or result.is_cpu:
+            return
+        if name in MAKERS:
+            entries[-1] = entries[-1][0], digest_of(result)
+        with suppress(RuntimeError):
+            version, ref = result._version, weakref.ref(result)
+            self._copies[id(result)] = Copied(ref, version, entries, len(entries) - 1)
 
     def _note_piece(self, piece: Piece) -> None:
         self._live[id(piece)] = piece
@@ -251,6 +286,7 @@ class Steps:
             return
         self.count += 1
         self._was_called = False
+        self._copies.clear()
         if self.count <= self.most + 1:
             self._graphs.append(graphs(self.origins.stack()))
         if not self.whole:
@@ -329,6 +365,18 @@ class Steps:
             largest = (limit - (passes.size - grows)) * self.batch // grows
             largest = 0 if self.peak.parts()[WORK] and not fits else max(0, largest)
         return Memory(self.peak.size, dict(parts), limit, fits, self.batch, largest)
+
+
+def digest_of(tensor: Tensor) -> Any:
+    """A digest of a tensor's content, or if it isn't known, what equals no other."""
+    # A sparse or lazy tensor, or one in vmap, can't be read as bytes.
+    with suppress(Exception), torch._C.DisableTorchFunction():
+        if tensor.nbytes <= MOST_HASHED and not is_unknown(tensor):
+            host = tensor if tensor.is_cpu else memory.to_host(tensor)
+            flat = host.detach().resolve_conj().reshape(-1)
+            content = flat.view(torch.uint8).numpy().tobytes()
+            return hashlib.blake2b(content).digest()
+    return object()
 
 
 def has_parameters(module: nn.Module) -> bool:
