@@ -21,7 +21,7 @@ from to_device.dryrun.callers import (
     unmoved_line,
 )
 from to_device.dryrun.left import where_it_was_left
-from to_device.dryrun.model_moves import copied_line, early_line, is_moved
+from to_device.dryrun.model_moves import MEETS_DEVICE, before_the_move, is_moved
 from to_device.dryrun.origins import Maker, Origin, Origins, receiver
 from to_device.dryrun.report import AFTER
 from to_device.dryrun.script import Line
@@ -45,10 +45,6 @@ from to_device.words import Words
 words = Words(__file__)
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
 PART = re.compile(r"[\w.]+(\.\w+|\[.+\]) *=")  # code such as "model.head[1] = ..."
-MEETS_DEVICE = (
-    "this line copies a tensor to the CPU, but the tensors that it meets stay on the "
-    "GPU"
-)
 ASSIGNED = re.compile(r"load_state_dict\(.*assign *= *True")
 
 
@@ -88,15 +84,8 @@ def line_to_change(
         return line, "this line uses a tensor on the CPU"
     if found := fetching_line(tensor, others, origin, line, frames):
         return found
-    early = early_line(start, origin)
-    if early and (copied := copied_line(start)):
-        return copied, MEETS_DEVICE
-    if early:
-        return (
-            early,
-            "this line used a parameter before the model was moved: move "
-            "the model first",
-        )
+    if early := before_the_move(start, origin):
+        return early
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
         if copy() is None and is_dropped(at):
             return at, "this copy on the device is lost unless you assign it to a name"
@@ -225,10 +214,7 @@ def fetching_line(
     is_argument = any(at == root.line for at, _ in frames)
     stays = in_forward or tensor.requires_grad
     if origin.line == root.line or is_argument or stays:
-        return (
-            root.line,
-            MEETS_DEVICE,
-        )
+        return root.line, MEETS_DEVICE
     # A function that only gets the tensors works for those on the GPU, too.
     code = frames[-1][1].f_code if frames else None
     gets = (

@@ -12,6 +12,10 @@ from to_device.dryrun.script import MOVES, Line
 from to_device.dryrun.statements import statement_at
 
 TO_CPU = re.compile(r"\.cpu\(|\.to\((device=)?['\"]cpu")  # in code from ast.unparse
+MEETS_DEVICE = (
+    "this line copies a tensor to the CPU, but the tensors that it meets stay on the "
+    "GPU"
+)
 
 
 def moved_back(origin: Origin | None) -> Line | None:
@@ -21,6 +25,15 @@ def moved_back(origin: Origin | None) -> Line | None:
         if ancestor.moved_back and tensor is not None and tensor.is_cpu:
             return ancestor.moved_back
     return None
+
+
+def before_the_move(start: Origin | None, origin: Origin) -> tuple[Line, str] | None:
+    """The line to change if a tensor was computed before the model's move, and why."""
+    early = early_line(start, origin)
+    if early and (copied := copied_line(start)):
+        return copied, MEETS_DEVICE
+    why = "this line used a parameter before the model was moved: move the model first"
+    return (early, why) if early else None
 
 
 def early_line(start: Origin | None, origin: Origin) -> Line | None:
