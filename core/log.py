@@ -6,16 +6,24 @@ import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
+
+from core.folders import ROOT
 
 # Characters of a message, and of a traceback. In these, libraries quote what a browser
 # has sent, which may be a megabyte each time.
 MOST_OF_MESSAGE, MOST_OF_TRACEBACK = 2_000, 10_000
 
-REPEAT_SECONDS = 60.0  # in which one traceback of a kind is written
+# In this time, so many warnings without a traceback are written of a kind; of
+# tracebacks, it is one.
+REPEAT_SECONDS, MOST_WARNINGS = 60.0, 20
 REPEATS = "_repeats_another"  # a record's attribute; see Repeats
+
+# What the names of the app's own files begin with; libraries may be in a folder beside
+OWN = tuple(f"{ROOT / name}" for name in ("core", "pages", "to_device", "home.py"))
 
 logger = logging.getLogger(__name__)
 
@@ -61,11 +69,10 @@ class JsonLines(logging.Formatter):
 
 
 class Repeats(logging.Filter):
-    """Lets one traceback of each kind through per minute, and then counts the others.
+    """Lets a few messages of each kind through per minute, and counts the others.
 
-    A kind is an exception's type, the line that raised it, and the run that it is
-    about. A browser can cause the same error 20 times a second, with 2 kB each. The
-    count comes with the next line, whatever that says.
+    Tracebacks and warnings are counted. A browser can cause the same error 20 times a
+    second, with 2 kB each. The count comes with the next line, whatever that says.
     """
 
     def __init__(self) -> None:
@@ -78,12 +85,14 @@ class Repeats(logging.Filter):
         if REPEATS not in known:  # another handler may have asked before
             self._write_counts()
             has_trace = record.exc_info and record.exc_info[0]
-            known[REPEATS] = bool(has_trace) and self._count(kind_of(record))
+            is_counted = has_trace or record.levelno >= logging.WARNING
+            most = 1 if has_trace else MOST_WARNINGS
+            known[REPEATS] = is_counted and self._count(kind_of(record), most)
         return not known[REPEATS]
 
-    def _count(self, kind: tuple[str, ...]) -> bool:
+    def _count(self, kind: tuple[str, ...], most: int) -> bool:
         with self._lock:
-            since, repeats = self._seen.get(kind, (time.monotonic(), -1))
+            since, repeats = self._seen.get(kind, (time.monotonic(), -most))
             self._seen[kind] = since, repeats + 1
             return repeats >= 0
 
@@ -96,8 +105,8 @@ class Repeats(logging.Filter):
             for kind, _ in ended:
                 del self._seen[kind]
         for (name, where, run), repeats in ended:
-            if repeats:
-                text = "the same traceback came again within a minute, %d times: %s, %s"
+            if repeats > 0:
+                text = "the same message came again within a minute, %d times: %s, %s"
                 logger.warning(text, repeats, name, where, extra={"run": run})
 
 
@@ -105,14 +114,22 @@ repeats = Repeats()
 
 
 def kind_of(record: logging.LogRecord) -> tuple[str, ...]:
-    """The type of a record's exception, where it was raised, and the run's id."""
-    assert record.exc_info
-    kind, _, trace = record.exc_info
-    assert kind
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    where = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
-    return kind.__qualname__, where, getattr(record, "run", "") or current_run.get()
+    """What a message is about, where it comes from, and the run's id.
+
+    An error is known by its type, the line that raised it, and the last line of the
+    app's own that led there: many errors of a library are raised in the same line.
+    """
+    run = getattr(record, "run", "") or current_run.get()
+    kind, _, trace = record.exc_info or (None, None, None)
+    if kind is None:
+        return record.name, f"{record.pathname}:{record.lineno}", run
+    lines = [
+        (frame.f_code.co_filename, f"{frame.f_code.co_filename}:{number}")
+        for frame, number in traceback.walk_tb(trace)
+    ]
+    own = [line for file, line in lines if file.startswith(OWN)]
+    where = dict.fromkeys([*own[-1:], *(line for _, line in lines[-1:])])
+    return kind.__qualname__, ", ".join(where), run
 
 
 def set_up(visitor: Callable[[], str] = str) -> None:

@@ -118,6 +118,12 @@ def uploads() -> MemoryUploadedFileManager:
     return files
 
 
+def is_session(name: str) -> bool:
+    """Whether a session goes on, or waits for its browser to come back."""
+    manager: Any = runtime.get_instance()._session_mgr
+    return manager.get_session_info(name) is not None
+
+
 def internal_address() -> str | None:
     """This machine's address in its own network, if it is in one."""
     return net_util.get_internal_ip()

@@ -22,7 +22,7 @@ STORED_BYTES = 250_000_000  # what all sessions may hold together
 # them in the folder for temporary files, which may be in memory, too.
 ARRIVING_BYTES = 200_000_000
 OF_A_FILE = 1_000  # bytes of the objects that hold a file, about
-SESSION_FILES = 20  # pages show three
+SESSION_FILES = 6  # pages show three
 LOOK_BYTES = 65_536  # that arrive between two looks at whether there is room
 TOO_MUCH = "The server is receiving too much data at once. Try again in a moment."
 # The type that browsers send. Other forms, of many tiny fields, take the event loop
@@ -84,7 +84,10 @@ class UploadLimit:
 
     A file takes room from others only once it is whole. If all files are above
     STORED_BYTES then, the address that has most gives way: the session with the most
-    bytes there loses its oldest file. If it has none but the new one, that is refused.
+    bytes there loses its largest file. If it has none but the new one, that is refused.
+
+    A session may end while its file arrives. Then Streamlit stores the file all the
+    same, and nobody would remove it.
 
     A request without a form of files, which browsers don't send, ends with status 415.
     """
@@ -124,6 +127,8 @@ class UploadLimit:
                 await self.app(scope, counted, send)
         finally:
             self.uploads.pop(upload, None)
+            if not streamlit_internals.is_session(upload.session):
+                streamlit_internals.uploads().remove_session_files(upload.session)
             self._note_address(upload)
 
     def _make_room(self, upload: Upload) -> None:
@@ -165,24 +170,30 @@ class UploadLimit:
 
     def _fit_stored(self) -> None:
         files = streamlit_internals.uploads()
-        while True:
-            stored = {
-                session: sum(map(size_of, list(own.values())))
-                for session, own in list(files.file_storage.items())
-            }
-            sizes = Counter[str]()
-            for session, size in stored.items():
-                sizes[self._address(session)] += size
-            for upload in self.uploads:
-                sizes[upload.address] += upload.size if upload.is_whole else 0
-            if sizes.total() <= STORED_BYTES:
-                return
-            most = max(sizes, key=sizes.__getitem__)
-            there = [name for name in stored if self._address(name) == most]
-            fullest = max(there, key=stored.__getitem__, default="")
+        stored = {
+            session: {name: size_of(file) for name, file in list(own.items())}
+            for session, own in list(files.file_storage.items())
+        }
+        sessions = {session: sum(own.values()) for session, own in stored.items()}
+        addresses = Counter[str]()
+        for session, size in sessions.items():
+            addresses[self._address(session)] += size
+        for upload in self.uploads:
+            addresses[upload.address] += upload.size if upload.is_whole else 0
+        excess = addresses.total() - STORED_BYTES
+        while excess > 0:
+            most = max(addresses, key=addresses.__getitem__)
+            there = [name for name in sessions if self._address(name) == most]
+            fullest = max(there, key=sessions.__getitem__, default="")
             if not stored.get(fullest):
                 raise HTTPException(413, TOO_MUCH)
-            files.remove_file(fullest, next(iter(files.file_storage[fullest])))
+            # The largest files first: thousands of small ones would take long.
+            name, size = max(stored[fullest].items(), key=lambda item: item[1])
+            files.remove_file(fullest, name)
+            del stored[fullest][name]
+            sessions[fullest] -= size
+            addresses[most] -= size
+            excess -= size
 
     def _address(self, session: str) -> str:
         return self.addresses.get(session, session)

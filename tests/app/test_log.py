@@ -107,6 +107,27 @@ def test_each_kind_of_traceback_comes_once_a_minute_and_the_others_are_counted(
     assert "ValueError" in json_lines()[-1]["traceback"]
 
 
+def test_warnings_are_counted_too_and_errors_of_the_apps_own_lines_apart(
+    json_lines, monkeypatch
+):
+    for _ in range(2 * log.MOST_WARNINGS):
+        OTHER.warning("without a traceback")
+        OTHER.info("no warning")
+    levels = [line["level"] for line in json_lines()]
+    assert levels.count("warning") == log.MOST_WARNINGS
+    assert levels.count("info") == 2 * log.MOST_WARNINGS
+    # Two lines of the app let the same line of a library fail.
+    monkeypatch.setattr(log, "OWN", (__file__,))
+    for number in (0, 1, 0, 1):
+        try:
+            if number:
+                json.loads("x")
+            json.loads("y")
+        except ValueError:
+            OTHER.exception("it failed")
+    assert [line["level"] for line in json_lines()].count("error") == 2
+
+
 def test_a_terminal_also_gets_a_repeated_traceback_once(monkeypatch):
     written = io.StringIO()
     monkeypatch.delenv("LOG_FORMAT", raising=False)

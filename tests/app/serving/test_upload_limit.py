@@ -20,7 +20,9 @@ SIZE_OF = upload_limit.size_of
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> MemoryUploadedFileManager:
     files = MemoryUploadedFileManager("/upload")
-    server = SimpleNamespace(uploaded_file_mgr=files)
+    gone = {"gone"}
+    sessions = SimpleNamespace(get_session_info=lambda name: name not in gone or None)
+    server = SimpleNamespace(uploaded_file_mgr=files, _session_mgr=sessions)
     monkeypatch.setattr(runtime, "get_instance", lambda: server)
     return files
 
@@ -96,6 +98,31 @@ def test_the_session_that_holds_most_makes_room_for_others(limit, files) -> None
     event_loop.run(upload())
     assert stored(files)["calm"] == stored(files)["late"] == ["mine"]
     assert files._total_bytes <= 300
+
+
+def test_many_small_files_are_no_long_way_to_make_room(limit, files) -> None:
+    dropped = []
+
+    def remove(session: str, name: str) -> None:
+        dropped.append(name)
+        MemoryUploadedFileManager.remove_file(files, session, name)
+
+    async def upload() -> None:
+        for number in range(5):
+            for small in range(2):
+                await put(limit, f"greedy {number}", f"{small}", 10)
+            await put(limit, f"greedy {number}", "large", 40)
+        files.remove_file = remove
+        await put(limit, "calm", "mine", 50)
+
+    event_loop.run(upload())
+    assert dropped == ["large", "large"]
+    assert stored(files)["calm"] == ["mine"]
+
+
+def test_a_session_that_has_ended_leaves_no_file(limit, files) -> None:
+    event_loop.run(put(limit, "gone", "mine", 50))
+    assert stored(files) == {}
 
 
 def test_files_without_content_count_too(limit, files, monkeypatch) -> None:
