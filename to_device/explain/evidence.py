@@ -51,8 +51,12 @@ class Candidate(NamedTuple):
 def by_messages(report: Report) -> list[Candidate]:
     """What the messages name, the likeliest first."""
     found: list[Candidate] = []
+    details = Details(report.text, "")
     for message in (*report.messages, report.rest, report.head):
         causes, is_unrelated = _worded(message, report.text)
+        if len(causes) > 1:
+            # Of causes with one message, one that the report speaks against is last.
+            causes.sort(key=lambda cause: is_refuted(cause, details))
         if message.kind == "text" and found:
             # It has the messages too; what counts is what only the other lines say.
             known = {candidate.cause for candidate in found}
@@ -67,7 +71,6 @@ def by_messages(report: Report) -> list[Candidate]:
             found.append(
                 Candidate(cause, tuple(others), message, _tier(cause, message))
             )
-    details = Details(report.text, "")
 
     def against(candidate: Candidate) -> bool:
         return candidate.cause is not None and is_refuted(candidate.cause, details)

@@ -134,8 +134,10 @@ def fragmented(found: dict[str, float]) -> bool:
 def taken(found: dict[str, float]) -> bool:
     """Whether others use more of the GPU than this process, and so are in its way.
 
-    Then a smaller batch hardly helps.
+    Then a smaller batch hardly helps. They aren't if enough is free.
     """
+    if found.get("free", 0) >= found.get("asked", math.inf):
+        return False
     own = found.get("process", found.get("reserved", found.get("allocated")))
     return own is not None and not limited(found) and found.get("others", 0) > own
 
