@@ -99,6 +99,9 @@ class Engine:
         for job in (*self._history.interrupted(), *(job for job, _ in waiting)):
             self._jobs.add(job)
         self._queue.restore(waiting)
+        # A restart changes neither what pages say of two runs nor what is expected.
+        for ended, ago in self._history.lately():
+            self._learn(ended, ago)
         self._leaving = self._closed = False
         # Events have a thread of their own, so that jobs are stored even if no page
         # shows them, and pages only read.
@@ -282,15 +285,19 @@ class Engine:
         ended = self._jobs.end(job_id, outcome)
         # The time of a job that was paused says nothing about similar jobs.
         if not ended.progress.pause and (is_overdue or ended.status == "finished"):
-            self.admission.estimates.learn(ended)
-            self._spreads[job_id] = self.admission.estimates.spread(ended)
-            if len(self._spreads) > MOST_SPREADS:
-                self._spreads.popitem(last=False)
+            self._learn(ended)
         self._history.end(ended, outcome.value)
         try:
             self._on_end(ended)
         except Exception:  # an error of `on_end`, not of the job
             logger.exception("the end of job %s could not be recorded", job_id)
+
+    def _learn(self, ended: Job, ago: float = 0.0) -> None:
+        """Take in how long a job took that ended so many seconds ago."""
+        self.admission.estimates.learn(ended, ago)
+        self._spreads[ended.id] = self.admission.estimates.spread(ended)
+        if len(self._spreads) > MOST_SPREADS:
+            self._spreads.popitem(last=False)
 
     def ask(
         self,

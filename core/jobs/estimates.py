@@ -94,7 +94,8 @@ class Estimates:
         self._jobs: OrderedDict[str, deque[Ended]] = OrderedDict()
         self._calls: dict[str, deque[Ended]] = {}
 
-    def learn(self, job: Job) -> None:
+    def learn(self, job: Job, ago: float = 0.0) -> None:
+        """Take in how long a job took that ended so many seconds ago."""
         if job.seconds is None:
             return
         seconds = min(job.seconds, self._longest)
@@ -103,7 +104,7 @@ class Estimates:
             job.work.amount,
             seconds,
             finished,
-            time.monotonic(),
+            time.monotonic() - ago,
             _is_run(job),
             is_apps=not job.owner,
         )

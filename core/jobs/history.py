@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 from core.config import RunConfig
 from core.jobs.estimates import work
 from core.jobs.job import MOST_OF_ALL, Job, PickedUp, Stored
+from core.registry import RUN
 from core.results import Change, Epoch, Fit, RunResult, Started, StepProgress
 from core.store.cache import Cache
 from core.store.codec import DamagedError, StoreError
 from core.store.runs import StoredRun, interrupted
 from core.store.store import Store
+from core.store.tables import SETTINGS
 from core.store.writer import Write
 from to_device.errors import ExplainedError
 from to_device.words import Words
@@ -28,6 +30,7 @@ logger = logging.getLogger(__name__)
 words = Words(__file__)
 
 PROGRESS_SECONDS = 2.0  # a crash loses about this much of a run
+LATELY_SECONDS, MOST_LATELY = 4 * 3600.0, 200  # of runs that `lately` reads
 LATE = 100  # at most this many ended jobs stay in memory until their rows are written
 # A job's fields that have columns of the same names.
 COLUMNS = ("id", "address", "arguments", "lane", "submitted")
@@ -73,6 +76,32 @@ class History:
         except TypeError as error:
             logger.warning("job %s was not saved: %s", job.id, error)
             return None
+
+    def lately(self) -> list[tuple[Job, float]]:
+        """Runs that finished in the last hours on any of the app's own workers.
+
+        The oldest comes first. Each has its settings and its seconds, and comes with
+        the seconds since it ended.
+        """
+        try:
+            rows = self._store.runs.find(
+                address=RUN, limit=MOST_LATELY, hidden=True, status="finished"
+            )
+        except StoreError:
+            return []
+        now, found = time.time(), []
+        for row in reversed(rows):
+            ago = now - (row.ended or 0.0)
+            if row.seconds is None or row.host or not 0 <= ago < LATELY_SECONDS:
+                continue
+            try:
+                config = RunConfig(**{name: getattr(row, name) for name in SETTINGS})
+            except ValueError:  # a setting of another version of this app
+                continue
+            job = Job(row.id, RUN, (config,), row.lane, row.visitor or "", row.status)
+            todo = work(RUN, job.arguments)
+            found.append((replace(job, seconds=row.seconds, work=todo), ago))
+        return found
 
     def wait(self, write: Write | None) -> None:
         try:

@@ -179,3 +179,11 @@ def test_the_next_engine_goes_on_with_what_waited_once(
     assert isinstance(done.value, RunResult)
     assert len(own.read(Stored(waiting))) > 100_000
     own.close()
+
+    # What is known of runs' times outlives a restart, too.
+    store.writer.flush(10.0)
+    own = Engine(scheduler, store=store)
+    expected = own.expected_seconds(RUN, SHORT)
+    assert expected == pytest.approx(done.value.timed_seconds)
+    assert done.id in own._spreads
+    own.close()
