@@ -214,6 +214,9 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
         steer_page.draw(run)
     if run.job.status == "failed":
         st.error(run.job.message, title="The run failed", icon=":material/error:")
+    if own and own.job.status == "interrupted":
+        query = {"run": own.id}
+        link(page("Train"), "Start it again on Train", query_params=query)
     if run.started or not run.job.ended:
         _losses(run, racers)
     if own and own.result is not None:

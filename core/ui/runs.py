@@ -284,10 +284,11 @@ def _done(tasks: Container[str], owner: str) -> Iterator[str]:
 def _before_restart(tasks: Container[str], owner: str) -> Iterator[str]:
     """The ids of the owner's runs on `tasks` in the database, the best to show first.
 
-    As in memory, it is the newest run, unless that was canceled and others finished.
+    It is the newest run, unless that was canceled or interrupted and others finished.
     """
     rows = [row for row in stored_runs(owner, limit=1) if row.task in tasks]
-    yield from (row.id for row in rows if row.status != "cancelled")
+    cut = "cancelled", "interrupted"
+    yield from (row.id for row in rows if row.status not in cut)
     yield from _done(tasks, owner)
     yield from (row.id for row in rows)
 

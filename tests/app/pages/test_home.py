@@ -1,5 +1,6 @@
 import base64
 from unittest.mock import Mock
+from urllib.parse import unquote_plus
 
 import numpy as np
 import pytest
@@ -217,14 +218,18 @@ def test_home_says_how_the_newest_run_ended_before_a_restart(newcomer, ended):
     queue(store, f"newest {ended}", newcomer, RunConfig(task="sprites"))
     store.writer.wait(store.runs.end(f"newest {ended}", ended, message=why))
     at = open_page("home.py")
-    if ended == "cancelled":
-        assert format.ENDINGS[ended] in told_first(at, before)
-    else:
+    if ended == "failed":
         assert why in status(at) + texts(at.error)
+    else:
+        assert format.ENDINGS[ended] in told_first(at, before)
     assert at.button(key="train_now").label == "Train again"
     assert store.runs.delete([f"before {ended}"], newcomer) == 1
     at = open_page("home.py")
     assert why in status(at) + texts(at.error)
+    links = [link.proto.query_string for link in at.get("page_link")]
+    assert any(f"newest {ended}" in unquote_plus(it) for it in links) == (
+        ended == "interrupted"
+    )
 
 
 def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcomer):
