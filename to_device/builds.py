@@ -5,6 +5,7 @@ Where torch is installed and carries such a table itself, `diagnose` reads torch
 
 import re
 import tomllib
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -29,10 +30,15 @@ def releases(machine: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     `machine` is "x86_64" or "aarch64".
     """
     return tuple(
-        (cuda, tuple(f"sm_{code}" for code in codes[machine]))
+        (cuda, _architectures(codes[machine]))
         for cuda, codes in table()["cuda"].items()
         if machine in codes
     )
+
+
+def _architectures(codes: Sequence[int]) -> tuple[str, ...]:
+    """The architectures of compute capabilities times 10: "sm_90" for 90."""
+    return tuple(f"sm_{code}" for code in codes)
 
 
 def index(cuda: str) -> str:
@@ -136,21 +142,29 @@ def for_gpu(
     If no build for it runs on the GPU, the build is one for a newer Python.
     """
     wheel = fields()["wheel"]
-    if old := table()["python"].get(python):
-        for cuda, codes in reversed(old["cuda"].items()):
-            known = not driver or version(cuda)[0] <= driver[0]
-            built = tuple(f"sm_{each}" for each in codes)
-            if known and (not code or runs_on(built, f"sm_{code}", version(cuda))):
-                return index(cuda), old["torch"]
-    for cuda, architectures in reversed(releases(machine)):
+    for cuda, architectures, last in _candidates(machine, python):
         if driver and version(cuda)[0] > driver[0]:
             continue
         if not code or runs_on(architectures, f"sm_{code}", version(cuda)):
-            last = table()["last"].get(cuda, "")
             return (index(cuda) if last else wheel), last
     if driver and driver[0] == int(fields()["ended_cuda_major"]):
         return fields()["ended_wheel"], fields()["ended_torch"]
     return wheel, ""
+
+
+def _candidates(
+    machine: str, python: str
+) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """CUDA version, architectures, and last torch of each build, the best one first.
+
+    Those for an old version of Python come first. The last torch is "" for builds of
+    the newest one.
+    """
+    if old := table()["python"].get(python):
+        for cuda, codes in reversed(old["cuda"].items()):
+            yield cuda, _architectures(codes), old["torch"]
+    for cuda, architectures in reversed(releases(machine)):
+        yield cuda, architectures, table()["last"].get(cuda, "")
 
 
 def runs_on(
