@@ -163,7 +163,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     machine = engine().machine()
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     waits = own is not None and not (own.started or own.job.ended)
-    # Even a run that has ended, unless it has made a step
+    # A run tells nothing of its result before its first step, even if it has ended.
     tells_nothing = own is not None and not (own.losses or own.latest)
     is_first = own is not None and runs.finished_ids() <= {own.id}
     takes = words("takes")

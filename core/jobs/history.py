@@ -21,7 +21,6 @@ from core.store.cache import Cache
 from core.store.codec import DamagedError, StoreError
 from core.store.runs import StoredRun, interrupted
 from core.store.store import Store
-from core.store.tables import SETTINGS
 from core.store.writer import Write
 from to_device.errors import ExplainedError
 from to_device.words import Words
@@ -91,12 +90,9 @@ class History:
             return []
         now, found = time.time(), []
         for row in reversed(rows):
-            ago = now - (row.ended or 0.0)
-            if row.seconds is None or row.host or not 0 <= ago < LATELY_SECONDS:
-                continue
-            try:
-                config = RunConfig(**{name: getattr(row, name) for name in SETTINGS})
-            except ValueError:  # a setting of another version of this app
+            config, ago = row.config, now - (row.ended or 0.0)
+            is_timed = row.seconds is not None and 0 <= ago < LATELY_SECONDS
+            if config is None or config.host or not is_timed:
                 continue
             job = Job(row.id, RUN, (config,), row.lane, row.visitor or "", row.status)
             todo = work(RUN, job.arguments)

@@ -185,6 +185,15 @@ class RunSummary(Row, kw_only=True):
         return self.settings and self.settings.get(name, getattr(RunConfig, name))
 
     @property
+    def config(self) -> RunConfig | None:
+        """All settings; None without any, or with one of another version of the app."""
+        try:
+            settings = {name: getattr(self, name) for name in SETTINGS}
+            return RunConfig(**settings) if self.settings else None
+        except ValueError:
+            return None
+
+    @property
     def is_simulated(self) -> bool:
         """Whether the run was on the simulated accelerator, which is never timed."""
         return self.device == SIMULATED

@@ -24,7 +24,7 @@ from core.results import DRAWN_STEPS, FIRST_STEPS, Progress, RunResult
 from core.store.cache import Cache
 from core.store.codec import StoreError
 from core.store.runs import rates
-from core.store.tables import SETTINGS, RunSummary
+from core.store.tables import RunSummary
 from core.ui import format, last_measurement, spoilers
 from core.ui.charts import spread_labels
 from core.ui.server import engine, room, store, visitor
@@ -432,12 +432,9 @@ def _lately() -> Iterator[tuple[RunConfig, float]]:
             yield job.arguments[0], job.seconds
     known, since = {job.id for job in jobs}, time() - RECENT_SECONDS
     for row in stored_runs(limit=LOOKED_BACK, hidden=True, status="finished"):
-        is_recent = row.ended is not None and row.ended >= since
-        if row.seconds and is_recent and not row.host and row.id not in known:
-            try:
-                config = RunConfig(**{name: getattr(row, name) for name in SETTINGS})
-            except ValueError:  # a setting of another version of this app
-                continue
+        config, is_recent = row.config, (row.ended or 0.0) >= since
+        is_new = row.id not in known
+        if config and not config.host and row.seconds and is_recent and is_new:
             yield config, row.seconds
 
 
