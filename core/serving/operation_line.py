@@ -13,23 +13,31 @@ class OperationLine:
     """Lets operations work one at a time; visitors take turns.
 
     When the line is full, the newest operation of the visitor who has most waiting
-    gives way, so nobody can fill the line and keep it.
+    gives way; among equals, that of the newest cookie, since a program can fetch any
+    number of them. So nobody can fill the line and keep it.
     """
 
     def __init__(self) -> None:
         # By visitor, in the order in which they have the next turns
         self._waiting: dict[str, deque[Place]] = {}
+        self._ages: dict[str, float] = {}
         self._of_tab = Counter[str]()
         self._working: Place | None = None
 
     @asynccontextmanager
-    async def turn(self, visitor: str, tab: str) -> AsyncIterator[bool]:
-        """Wait for a turn; gives whether it has come, or the operation gives way."""
+    async def turn(
+        self, visitor: str, tab: str, age: float = 0.0
+    ) -> AsyncIterator[bool]:
+        """Wait for a turn; gives whether it has come, or the operation gives way.
+
+        `age` is how many seconds ago the visitor's cookie was given.
+        """
         if self._of_tab[tab] >= MOST_OF_TAB:
             yield False
             return
         place = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(visitor, deque()).append(place)
+        self._ages[visitor] = age
         self._of_tab[tab] += 1
         self._begin_next()
         self._fit()
@@ -57,13 +65,16 @@ class OperationLine:
     def _fit(self) -> None:
         waiting = self._waiting
         if sum(map(len, waiting.values())) > MOST_WAITING:
-            most = max(reversed(waiting), key=lambda visitor: len(waiting[visitor]))
+            most = max(
+                reversed(waiting),
+                key=lambda visitor: (len(waiting[visitor]), -self._ages[visitor]),
+            )
             settle(waiting[most].pop(), False)
             self._drop_empty(most)
 
     def _drop_empty(self, visitor: str) -> None:
         if not self._waiting[visitor]:
-            del self._waiting[visitor]
+            del self._waiting[visitor], self._ages[visitor]
 
 
 def settle(place: Place, has_turn: bool) -> None:

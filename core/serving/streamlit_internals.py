@@ -58,7 +58,7 @@ from core.serving.fair_turns import FairTurns
 from core.serving.operation_line import OperationLine
 from core.serving.request_source import network
 from core.serving.tab_weights import Tab, Tabs
-from core.serving.visitor_cookie import COOKIE, read
+from core.serving.visitor_cookie import COOKIE, read, read_dated
 
 WAITING = "_waiting_for_the_last_script"  # a session's attribute; see finish_scripts
 BEGUN = "_has_had_a_request"  # a session's attribute; see count_first_click
@@ -402,7 +402,7 @@ def refuse_costly_messages() -> None:
             return
         tab = vars(session).get(TAB) or Tab()
         line = lines.setdefault(tab.address, OperationLine())
-        async with line.turn(tab.visitor, session.id) as is_due:
+        async with line.turn(tab.visitor, session.id, tab.age) as is_due:
             if session._state is AppSessionState.SHUTDOWN_REQUESTED:
                 return
             if is_due:
@@ -504,7 +504,7 @@ def weigh_tabs() -> None:
         if info and (tab := of_client(client)):
             context = client.client_context
             tab.address = network(context.remote_ip or "")
-            tab.visitor = read(context.cookies.get(COOKIE, ""))
+            tab.visitor, tab.age = read_dated(context.cookies.get(COOKIE, ""))
             tab.unread.append(lambda: sum(map(len, unread(client))))
             tab.session = weakref.ref(info.session)
             tab.close = partial(close, self, name, tab)

@@ -28,6 +28,7 @@ class Tab:
         self, abort: Callable[[], None] = nothing, *unread: Callable[[], int]
     ) -> None:
         self.address = self.visitor = ""
+        self.age = 0.0  # seconds from the visitor's cookie to this connection
         self.largest = 0  # bytes that the largest message takes, and what came with it
         self.abort, self.unread = abort, list(unread)
         self.is_gone = asyncio.Event()  # set when the connection has ended

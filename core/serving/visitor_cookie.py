@@ -95,15 +95,16 @@ def visitor(connection: HTTPConnection) -> str:
 
 def read(cookie: str) -> str:
     """The id in a cookie; "" for an invalid cookie."""
-    return _read_dated(cookie)[0]
+    return read_dated(cookie)[0]
 
 
 def age(cookie: str) -> float:
     """How many seconds ago a cookie was given or renewed; 0 for an invalid cookie."""
-    return _read_dated(cookie)[1]
+    return read_dated(cookie)[1]
 
 
-def _read_dated(cookie: str) -> tuple[str, float]:
+def read_dated(cookie: str) -> tuple[str, float]:
+    """The id in a cookie and its age: see `read` and `age`."""
     try:
         value, signed = signer().unsign(cookie, return_timestamp=True)
     except BadSignature:
@@ -193,7 +194,7 @@ class VisitorCookie:
             leave_costly_out(scope)
         if scope["type"] != "http" or scope["method"] != "GET":
             return await self.app(scope, receive, send)
-        visitor, age = _read_dated(HTTPConnection(scope).cookies.get(COOKIE, ""))
+        visitor, age = read_dated(HTTPConnection(scope).cookies.get(COOKIE, ""))
         is_current = bool(visitor) and age <= DAY_SECONDS
         is_file = "." in scope["path"].rpartition("/")[2]
 

@@ -16,9 +16,9 @@ class Asked:
         self.may_end = asyncio.Event()
         self.tasks: list[asyncio.Task] = []
 
-    async def ask(self, visitor: str, tab: str = "") -> asyncio.Task:
+    async def ask(self, visitor: str, tab: str = "", age: float = 0.0) -> asyncio.Task:
         tab = tab or f"a tab of its own {len(self.tasks)}"
-        self.tasks.append(task := asyncio.create_task(self._ask(visitor, tab)))
+        self.tasks.append(task := asyncio.create_task(self._ask(visitor, tab, age)))
         await asyncio.sleep(0)
         return task
 
@@ -27,8 +27,8 @@ class Asked:
         async with asyncio.timeout(5):
             await asyncio.gather(*self.tasks, return_exceptions=True)
 
-    async def _ask(self, visitor: str, tab: str) -> None:
-        async with self.line.turn(visitor, tab) as is_due:
+    async def _ask(self, visitor: str, tab: str, age: float) -> None:
+        async with self.line.turn(visitor, tab, age) as is_due:
             (self.begun if is_due else self.gave_way).append(visitor)
             if is_due:
                 await self.may_end.wait()
@@ -62,6 +62,21 @@ def test_who_has_most_in_a_full_line_gives_way(monkeypatch):
     gave_way, begun = event_loop.run(places())
     assert begun == {"a": 4, "b": 2, "c": 1} or begun == {"a": 3, "b": 3, "c": 1}
     assert gave_way.total() + begun.total() == 15
+
+
+def test_many_new_cookies_do_not_keep_the_line(monkeypatch):
+    monkeypatch.setattr(operation_line, "MOST_WAITING", 6)
+
+    async def begun() -> list[str]:
+        asked = Asked()
+        for i in range(20):
+            await asked.ask(f"new {i}", age=5)
+        await asked.ask("a student", age=900)
+        await asked.ask("new 20", age=5)
+        await asked.end()
+        return asked.begun
+
+    assert "a student" in event_loop.run(begun())
 
 
 def test_a_tab_has_few_places():
