@@ -3,7 +3,7 @@
 import ast
 import linecache
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from types import CodeType
 
 import torch
@@ -26,20 +26,48 @@ WITHOUT_DEVICE = {*UNSEEN, *(name for kind in HOLDERS for name in dir(kind))}
 def assignments(file: str, names: Collection[str]) -> list[int]:
     """The numbers of the lines that assign to variables or attributes.
 
-    A line doesn't count if it gives one of these names the value of another one.
+    A line doesn't count if it may give one of these names the value of another one, or
+    its own, as in `x, y = (f(x), 1) if y is None else (x, y)`.
     """
-    nodes = [
-        n for n in ast.walk(tree(file)) if isinstance(n, ast.Assign | ast.AnnAssign)
-    ]
     return [
         node.lineno
-        for node in nodes
-        if node.value and ast.unparse(node.value) not in names
-        for part in ast.walk(
-            node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value
+        for part, values in assigned(
+            node.target if isinstance(node, ast.AnnAssign) else node.targets[0],
+            alternatives(node.value),
         )
         if ast.unparse(part) in names
+        and not any(ast.unparse(value) in names for value in values)
     ]
+
+
+def assigned(
+    target: ast.expr, values: Sequence[ast.expr]
+) -> Iterator[tuple[ast.expr, Sequence[ast.expr]]]:
+    """The parts of an assignment's target, each with the values that it may get.
+
+    For a part that gets an unknown part of a value, it is the whole value.
+    """
+    if not isinstance(target, ast.Tuple | ast.List):
+        yield from ((part, values) for part in ast.walk(target))
+        return
+    count = len(target.elts)
+    for place, part in enumerate(target.elts):
+        own = (
+            value.elts[place]
+            if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == count
+            else value
+            for value in values
+        )
+        yield from assigned(part, [one for each in own for one in alternatives(each)])
+
+
+def alternatives(value: ast.expr) -> list[ast.expr]:
+    """The values that a conditional expression may have, or the value itself."""
+    if not isinstance(value, ast.IfExp):
+        return [value]
+    return [*alternatives(value.body), *alternatives(value.orelse)]
 
 
 def tree(file: str) -> ast.Module:

@@ -43,6 +43,14 @@ HELPERS = [  # a file with functions, what uses them, the line to change, and it
         "y, z = some()\ny = helpers.moved(y)\nprint(y + z)",
         ("script.py", 19),
     ),
+    (  # a line that may pass a tensor on doesn't make it
+        "def parts(batch):\n    return batch['x'], batch['y'].view(-1)",
+        "data = [{'x': torch.ones(4), 'y': torch.ones(1)}]\n"
+        "for batch in torch.utils.data.DataLoader(data):\n"
+        "    x, y = helpers.parts(batch)\n    x = x.cuda()\n"
+        "    y, n = (x, 1) if y is None else (y, 0)\n    print(x * y + n)",
+        ("script.py", 17),
+    ),
     (  # it joins the tensor that it gets to one of its own
         "def grid(anchors):\n    at = torch.arange(4.).view(1, 4)\n"
         "    return torch.cat([at, anchors]).exp()",
