@@ -103,6 +103,9 @@ class Epoch:
     test_loss: float
     seconds: float  # training time, evaluation not counted
     samples_per_second: float
+    # Of the machine, while the epoch trained: see core.measure.processors
+    own_processors: float | None = None
+    others_share: float | None = None
     train_accuracy: float | None = None
     test_accuracy: float | None = None
     train_r2: float | None = None

@@ -15,6 +15,7 @@ from core import devices, loops, loss_functions, models, state_dict
 from core.config import RECIPES, RunConfig
 from core.data import curve, datasets, feeds
 from core.folders import ROOT
+from core.measure.processors import ProcessorMeter
 from core.results import (
     DRAWN_STEPS,
     FIRST_STEPS,
@@ -320,11 +321,13 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     steps = training.steps
     watch.report(Started(environment, parameters, steps, images, len(dataset.test)))
     meter = LossMeter(training, images, watch.report)
+    processors = ProcessorMeter()
     steering = Steering(training.optimizer, config.learning_rate, watch)
     history: list[Epoch] = []
     fit, fit_due = None, 0.0
     for number in range(1, config.epochs + 1):
         meter.begin_epoch()
+        processors.begin()
         for loss in training.train_epoch(watch.until_cancelled(training.feed)):
             if config.item_each_step:
                 loss.item()  # makes the host wait for the device at each step
@@ -334,6 +337,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
                 meter.leave_out(steering.apply(meter.step))
                 meter.rate = steering.rate
         mean_loss, seconds = meter.end_epoch()
+        own, others = processors.end(seconds) or (None, None)
 
         train_score, _ = training.evaluate(watch.until_cancelled(train_sample))
         test_score, wall = training.evaluate(watch.until_cancelled(test))
@@ -345,6 +349,8 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
             loss=mean_loss,
             seconds=seconds,
             samples_per_second=images / seconds,
+            own_processors=own,
+            others_share=others,
             **figures("train", train_score),
             **figures("test", test_score),
             **wall,

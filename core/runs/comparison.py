@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, sqrt
+from statistics import fmean
 
 from core.config import LABELS
 from core.measure.speedup import Speedup, unpaired
@@ -22,6 +23,7 @@ words = Words(__file__)
 APART = (
     "The runs took place at different times, so other work may have slowed one of them."
 )
+QUIET = 0.1  # others' share of the processors up to which a run isn't disturbed
 UNTIMED = "Runs on the simulated accelerator are not timed."
 
 
@@ -81,13 +83,48 @@ def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
 def _gain(slower: Run, faster: Run, ratio: float) -> Speedup:
     """The speedup, by how much the runs' epochs vary, and others' runs like them.
 
-    On a busy machine, these vary more.
+    On a busy machine, these vary more. If one of the two had less of the processors
+    than the other, it may owe as much of the ratio to that.
     """
+    gain = _of_times(slower, faster, ratio)
+    low, high = gain.interval
+    alone = ratio * _slowed(slower, faster)
+    return replace(gain, interval=(min(low, alone), max(high, alone)))
+
+
+def _of_times(slower: Run, faster: Run, ratio: float) -> Speedup:
+    """The speedup as if the machine had been the same."""
     seconds = [[epoch.seconds for epoch in run.history] for run in (slower, faster)]
     gain = unpaired(seconds[0], seconds[1], ratio)
     varied = max(engine().spread(run.job) for run in (slower, faster))
     low, high = gain.interval
     return replace(gain, interval=(min(low, ratio / varied), max(high, ratio * varied)))
+
+
+def _slowed(run: Run, other: Run) -> float:
+    """How much of the processors a run had, divided by what the other one had.
+
+    It is 1 if that isn't known, or if other programs hardly did anything meanwhile:
+    then each run had what it could use.
+    """
+    mine, theirs = (_mean(each, "own_processors") for each in (run, other))
+    if not (mine and theirs) or max(map(_others_share, (run, other))) < QUIET:
+        return 1.0
+    return mine / theirs
+
+
+def _others_share(run: Run) -> float:
+    """The share of the processors that other programs had during a run, or 0."""
+    return _mean(run, "others_share") or 0.0
+
+
+def _mean(run: Run, field: str) -> float | None:
+    """The mean of an epoch's figure over the time of a run; None if it isn't known."""
+    shares = [getattr(epoch, field) for epoch in run.history]
+    if not shares or None in shares:
+        return None
+    seconds = [epoch.seconds for epoch in run.history]
+    return fmean(shares, seconds)
 
 
 def _times(like: Run, ranked: Sequence[tuple[float, Run]]) -> list[float]:
@@ -153,6 +190,8 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         # Rounded up, so that the ratio of the times isn't above it.
         factor = ceil(10 * gain.interval[1] / gain.ratio - 1e-6) / 10
         why = f"the time of such runs varied by a factor of {factor} on this machine."
+        if _of_times(following, first, gain.ratio).winner is not None:
+            why = _busier(first, following, name, slower) or why
         took = f"{to}, {name} took {time}, and {slower} took {longer}"
         is_single = all(len(_times(r, ranked)) == 1 for r in (first, following))
         if whole := _whole(first, following, name, slower) if is_single else "":
@@ -175,6 +214,23 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     speed = " ".join([speed, *fell, *diverged])
     return (
         f"**{capitalized(speed)}**{when} {_qualities(finished, best, others, name_of)}"
+    )
+
+
+def _busier(first: Run, following: Run, name: str, slower: str) -> str:
+    """Why the machine may have decided which of two runs was faster; "" if not."""
+    share = _slowed(following, first)
+    if share == 1:
+        return ""
+    shares = {
+        slower: _others_share(following),
+        name: _others_share(first),
+    }
+    busy, quiet = sorted(shares, key=shares.__getitem__, reverse=True)
+    return (
+        f"the machine was busier during {busy}: other programs had "
+        f"{shares[busy]:.0%} of its processors, and {shares[quiet]:.0%} during "
+        f"{quiet}. Start both again, one right after the other."
     )
 
 

@@ -108,6 +108,31 @@ def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
     assert gain.winner is None
 
 
+def had(run: Run, own: float, others: float) -> Run:
+    """The run, while it had so many processors, and others this share of all."""
+    shares = {"own_processors": own, "others_share": others}
+    return replace(run, history=tuple(replace(e, **shares) for e in run.history))
+
+
+@pytest.mark.parametrize(
+    ("slower", "faster", "winner"),
+    [
+        ((0.3, 0.9), (1.6, 0.1), None),  # the machine may have decided
+        ((1.2, 0.3), (1.4, 0.3), "2"),  # others took as much from both
+        ((0.8, 0.02), (1.9, 0.05), "2"),  # neither was disturbed
+        ((1.6, 0.1), (0.3, 0.9), "2"),  # the faster one had less, and was faster still
+    ],
+)
+def test_a_run_is_no_winner_if_it_only_had_more_of_the_machine(slower, faster, winner):
+    before = had(run("1", 4.0, 0.8, 0.86), *slower)
+    now = had(run("2", 1.0, 0.8, 0.86, batch_size=256), *faster)
+    first, _, gain = comparison.lead([before, now])
+    assert winner == (None if gain.winner is None else first.id)
+    told = figures(finding(before, now))
+    shares = [str(round(100 * share[1])) for share in (slower, faster)]
+    assert (all(share in told for share in shares)) is (winner is None)
+
+
 def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
     losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
     good, diverged = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
