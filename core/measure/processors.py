@@ -18,7 +18,7 @@ class Shares(NamedTuple):
 
 
 class ProcessorMeter:
-    """Reads the clocks of this process and of all programs: at `begin`, and at `end`."""
+    """Reads the clocks of this process and of all programs, twice."""
 
     def begin(self) -> None:
         self._own, self._busy = time.process_time(), busy_seconds()

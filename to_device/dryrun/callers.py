@@ -49,9 +49,14 @@ def helpers_caller(
         return None
     if not code.co_flags & inspect.CO_OPTIMIZED:  # a class's body
         return None
-    if is_kept(root) or moves_sister(root, origins):
-        return None
     chain = list(start.chain()) if start else []
+    if is_kept(root):
+        # Others on the CPU meet what the object keeps, so it's moved where it's used.
+        taken = [one.line for one in chain if one.function in (*running, None)]
+        has_met = not root.meetings <= {one.line for one in chain}
+        return taken[-1] if has_met and taken else None
+    if moves_sister(root, origins):
+        return None
     inside = lines_of(code)
     met_later = any(
         line.file != code.co_filename or line.number not in inside

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
-from itertools import islice, pairwise, takewhile
+from itertools import chain, islice, pairwise, takewhile
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -205,6 +205,15 @@ class Origin:
             yield origin
             origin = origin.source
 
+    def with_same(self) -> "Iterator[Origin]":
+        """This origin, and those before it that have the same numbers."""
+        origin: Origin | None = self
+        for _ in range(NEAREST):
+            if origin is None:
+                return
+            yield origin
+            origin = origin.source if origin.is_same else None
+
 
 class Origins:
     """The origins of all tensors that the script's calls returned."""
@@ -359,7 +368,9 @@ class Origins:
             if len({id(a if a._base is None else a._base) for a in met}) == 1:
                 return  # a tensor and its own part, as in `x[0] *= 2`
             origins = filter(None, map(self.of, met))
-            few = [o for o in origins if len(o.meetings) < MEETINGS]
+            # What is expanded or reshaped meets the others as what it was before.
+            same = chain.from_iterable(map(Origin.with_same, origins))
+            few = [o for o in same if len(o.meetings) < MEETINGS]
             if few and (line := self.here()):
                 for origin in few:
                     origin.meetings.add(line)

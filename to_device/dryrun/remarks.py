@@ -42,6 +42,8 @@ class ModelUse:
     has_modes: bool = False  # whether training mode changes what a layer does
     was_last: bool = False  # whether no step came after it before a loop was to end
     samples: bool = True  # whether each call forbids autograd to record it
+    # The script's lines that ran in the last call, the innermost first
+    stack: tuple[Line, ...] = ()
     # By the number of steps before: how many calls autograd recorded in vain. A call is
     # one of these if its record is gone, and no backward pass has reached it.
     in_vain: Counter[int] = field(default_factory=Counter)
@@ -67,11 +69,12 @@ class Remarks:
         self._evals: dict[int, Line] = {}  # by the model's id: where `eval` ran last
         self._depth = self._steps = self._stepping = 0
         self._loads = False  # whether the script has loaded a model, or its parameters
-        # By the line that made an optimizer: how many of the latest steps found no
-        # gradients, and how many steps came right after a step of another optimizer
-        # with the same parameters.
-        self._idle: Counter[Line | None] = Counter()
+        # By the line that made an optimizer: how many steps it made, and how many came
+        # right after a step of another optimizer with the same parameters.
+        self._made: Counter[Line | None] = Counter()
         self._twins: Counter[Line | None] = Counter()
+        # The lines of the optimizers that have found gradients in any of their steps
+        self._busy: set[Line | None] = set()
         # The ids of the optimizer that made the latest step, and of its parameters.
         self._latest: tuple[int, list[int]] = 0, []
 
@@ -151,6 +154,7 @@ class Remarks:
             part.training for part in module.modules() if isinstance(part, WITH_MODES)
         )
         use.calls, use.records = use.calls + 1, False
+        use.stack = tuple(at for at, _ in self.origins.stack())
         use.samples &= not torch.is_grad_enabled()
         reached: list[bool] = []
 
@@ -201,9 +205,9 @@ class Remarks:
         self._steps += 1
         self._around.update(line for line, _ in self.origins.stack())
         line, tensors = self.origins.line_of(optimizer), parameters(optimizer)
-        self._idle[line] += 1
+        self._made[line] += 1
         if any(parameter.grad is not None for parameter in tensors):
-            del self._idle[line]
+            self._busy.add(line)
         (latest, before), ids = self._latest, sorted(map(id, tensors))
         self._latest = id(optimizer), ids
         if latest != id(optimizer) and ids == before:
@@ -216,13 +220,13 @@ class Remarks:
 
     def remarks(self, has_failed: bool = False) -> list[Remark]:
         """All remarks, in the order of their lines."""
-        for line, steps in self._idle.items():
-            if steps > 1:
+        for line, steps in self._made.items():
+            if steps > 1 and line not in self._busy:
                 self._note(line, "idle_optimizer")
         if self._twins.total() > 2:  # two optimizers take turns
             self._note(max(filter(None, self._twins), default=None), "same_parameters")
         has_trained = bool(self._steps) or self.origins.has_optimizer
-        for (line, _), use in self._uses.items():
+        for (line, mode), use in self._uses.items():
             # After a call for training, the optimizer makes a step. After the last
             # evaluation, it doesn't.
             is_last = use.was_last or use.after == self._steps
@@ -232,14 +236,22 @@ class Remarks:
             # A model's method that trains it also acts with it, for example.
             if use.returns or line in self._around or not (self._steps or is_sample):
                 continue
+            at = apart(use, self._uses.get((line, not mode))) or line
             if use.evaluates or (is_last and use.records):
-                self._note(line, "recorded")
+                self._note(at, "recorded")
             if is_last and use.trains and use.has_modes:
-                self._note(line, "no_eval_mode")
+                self._note(at, "no_eval_mode")
         return [
             Remark(line, REMARKS[slug], slug, slug in SURE)
             for line, slug in sorted(self._at)
         ]
+
+
+def apart(use: ModelUse, other: ModelUse | None) -> Line | None:
+    """The innermost line that led to a call, and not to the training's call there."""
+    if other is None or not other.returns:
+        return None
+    return next((line for line in use.stack if line not in other.stack), None)
 
 
 def has_model(value: Any) -> bool:

@@ -44,7 +44,7 @@ def assignments(file: str, names: Collection[str]) -> list[int]:
 
 def assigned(
     target: ast.expr, values: Sequence[ast.expr]
-) -> Iterator[tuple[ast.expr, Sequence[ast.expr]]]:
+) -> Iterator[tuple[ast.AST, Sequence[ast.expr]]]:
     """The parts of an assignment's target, each with the values that it may get.
 
     For a part that gets an unknown part of a value, it is the whole value.

@@ -90,6 +90,14 @@ HELPERS = [  # a file with functions, what uses them, the line to change, and it
         "print(grid.all - x.cuda())",
         ("script.py", 15),
     ),
+    (  # what an object keeps has met others there, so it's moved where it's used
+        "class Data:\n    def __init__(self):\n"
+        "        self.rows = torch.ones(8, 4)\n        self.scale = torch.ones(4)\n"
+        "        self.mean = (self.rows * self.scale.expand(8, 4)).mean()",
+        "data = helpers.Data()\ny = net.cuda()(x.cuda())\n"
+        "scale = data.scale.expand(2, 4)\nprint(y * scale)",
+        ("script.py", 17),
+    ),
 ]
 
 

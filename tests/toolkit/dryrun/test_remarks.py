@@ -96,6 +96,20 @@ def test_two_optimizers_that_alternate_on_one_model() -> None:
     assert remarks == [(16, SAID["same_parameters"])]
 
 
+def test_an_optimizer_that_trained_for_some_steps_is_not_idle() -> None:
+    text = SCRIPT.replace("optimizer.step()", "optimizer.step(); more.step()")
+    text = text.replace(
+        "criterion =", "more = torch.optim.SGD(late.parameters())\ncriterion ="
+    )
+    text = text.replace("optimizer =", "late = nn.Linear(3, 3).to(device)\noptimizer =")
+    late = "loss = criterion(late(outputs) if epoch < 100 else outputs, labels)"
+    text = text.replace("loss = criterion(outputs, labels)", late)
+    text = text.replace(
+        "optimizer.zero_grad()", "optimizer.zero_grad(); more.zero_grad()"
+    )
+    assert [each.slug for each in dry_run(text).remarks] == []
+
+
 def test_an_optimizer_within_an_optimizer_counts_once() -> None:
     wrapper = """class Wrapper(torch.optim.Optimizer):
     def step(self, closure=None):
@@ -108,13 +122,13 @@ optimizer = Wrapper(model.parameters(), {}); optimizer.inner = inner
     assert dry_run(SCRIPT.replace(maker, wrapper)).remarks == []
 
 
-def test_training_and_evaluation_in_one_function_are_distinguished_by_mode() -> None:
+def test_training_and_evaluation_in_one_function_are_distinguished() -> None:
     text = SCRIPT.replace("model = Net()", "def ask(x): return model(x)\nmodel = Net()")
     text = text.replace("outputs = model(inputs)", "outputs = ask(inputs)")
     text = text.replace("with torch.no_grad():", "if True:")
     text = text.replace("print(model(inputs)", "print(ask(inputs)")
     remarks = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
-    assert remarks == [(14, SAID["recorded"])]
+    assert remarks == [(30, SAID["recorded"])]
 
 
 def test_a_method_of_the_model_is_blamed_on_its_caller() -> None:
