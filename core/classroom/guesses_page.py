@@ -243,6 +243,8 @@ def reveal(classroom: Class) -> None:
     if not classroom.is_open:
         return
     label, icon, key = "Show the guesses on the wall", "cast", question.key
+    if key in room().told:  # in this class, its result has been on the wall before
+        label = "Show the guesses and the result on the wall"
     is_on, tally = room().revealed == key, tallies[question]
     step, with_result = "reveal_guess", False
     if is_on and not room().with_result and tally.right is not None:

@@ -29,8 +29,7 @@ def line(machine: Machine | None) -> None:
             st.error(problem, title="There are no workers right now")
         else:
             st.caption(
-                ":material/hourglass: The app is loading torch. This takes a "
-                "few seconds."
+                ":material/hourglass: The app is loading torch. This can take a minute."
             )
         return
     best = machine.devices[0]

@@ -198,7 +198,9 @@ class Estimates:
             is_known = bool(self._recent(job))
             whole = self.seconds(job) if is_known else self._recent_calls(job)
             rest = job.progress.seconds_left
-            since = time.monotonic() - job.began if job.began else 0.0
+            # A worker that still loads torch, after a restart, has not begun the run.
+            is_at_work = job.progress.started or not _is_run(job)
+            since = time.monotonic() - job.began if job.began and is_at_work else 0.0
             if rest is not None:
                 whole = since + rest
                 paces[job.work.kind] = whole / job.work.amount

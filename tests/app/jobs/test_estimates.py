@@ -121,15 +121,19 @@ def test_what_is_unknown_weighs_by_its_size():
 @pytest.mark.usefixtures("clock")
 def test_the_wait_is_what_is_left_and_what_is_before():
     estimates = learn(done(10, CONFIG))
-    running, waiting = job(CONFIG, began=NOW - 4), job(CONFIG)
+    begun = Progress(Started(PROCESSOR, 1, 100, 100, 10))
+    running, waiting = job(CONFIG, began=NOW - 4, progress=begun), job(CONFIG)
     assert estimates.until_turn([running], []) == 6
     assert estimates.until_turn([running], [waiting, waiting]) == 26
-    two = [running, job(CONFIG, began=NOW - 8)]
+    two = [running, replace(running, began=NOW - 8)]
     waits = [estimates.until_turn(two, [waiting] * number) for number in range(4)]
     assert waits == [2, 6, 12, 16]
-    late = job(CONFIG, began=NOW - 11)
+    late = replace(running, began=NOW - 11)
     assert estimates.until_turn([late], []) == 0
     assert estimates.until_turn([late], [waiting]) == 10
+    # Its worker still loads torch, so nothing of the run is over.
+    loading = job(CONFIG, began=NOW - 4)
+    assert estimates.until_turn([loading], []) == 10
 
 
 @pytest.mark.usefixtures("clock")
