@@ -23,7 +23,7 @@ words = Words(__file__)
 APART = (
     "The runs took place at different times, so other work may have slowed one of them."
 )
-QUIET = 0.1  # others' share of the processors up to which a run isn't disturbed
+QUIET = 0.1  # others' shares of the processors that differ by less are alike
 UNTIMED = "Runs on the simulated accelerator are not timed."
 
 
@@ -104,13 +104,14 @@ def _of_times(slower: Run, faster: Run, ratio: float) -> Speedup:
 def _slowed(run: Run, other: Run) -> float:
     """How much of the processors a run had, divided by what the other one had.
 
-    It is 1 if that isn't known, or if other programs hardly did anything meanwhile:
-    then each run had what it could use.
+    It is 1 if that isn't known, or if other programs had about as much of them during
+    both: then each run had what it could use.
     """
     mine, theirs = (_mean(each, "own_processors") for each in (run, other))
-    if not (mine and theirs) or max(map(_others_share, (run, other))) < QUIET:
+    busier = _others_share(run) - _others_share(other)
+    if not (mine and theirs) or abs(busier) < QUIET:
         return 1.0
-    return mine / theirs
+    return min(mine / theirs, 1.0) if busier > 0 else max(mine / theirs, 1.0)
 
 
 def _others_share(run: Run) -> float:
@@ -219,14 +220,10 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
 
 def _busier(first: Run, following: Run, name: str, slower: str) -> str:
     """Why the machine may have decided which of two runs was faster; "" if not."""
-    share = _slowed(following, first)
-    if share == 1:
+    if _slowed(following, first) == 1:
         return ""
-    shares = {
-        slower: _others_share(following),
-        name: _others_share(first),
-    }
-    busy, quiet = sorted(shares, key=shares.__getitem__, reverse=True)
+    shares = {slower: _others_share(following), name: _others_share(first)}
+    quiet, busy = sorted(shares, key=shares.__getitem__)
     return (
         f"the machine was busier during {busy}: other programs had "
         f"{shares[busy]:.0%} of its processors, and {shares[quiet]:.0%} during "
