@@ -6,7 +6,9 @@ stays silent: people who have been blamed wrongly once don't read the rest.
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import cache
 
 from core.script.syntax import (
     Loop,
@@ -130,20 +132,20 @@ def gradients_never_cleared(script: ParsedScript) -> Iterator[Problem]:
         for name, value, _ in script.assignments
         if "opt" in f"{name}{script.words_of(value)}".lower()
     }
+    steps_in: dict[ast.AST, list[ast.Call]] = defaultdict(list)
+    for call in script.all("step"):
+        if owner(call) in optimizers or "opt" in owner(call).lower():
+            for around in script.up(call):
+                steps_in[around].append(call)
+    elsewhere = CLEARS.search(script.words) is not None
+    clears = cache(lambda place: CLEARS.search(script.words_of(place)) is not None)
     for loop in script.training_loops:
-        steps = [
-            call
-            for call in script.all("step")
-            if loop in script.up(call)
-            and (owner(call) in optimizers or "opt" in owner(call).lower())
-        ]
+        steps = steps_in[loop]
         if not steps:
             continue
         reached = script.reachable(loop)
         functions = [f for f in script.functions.values() if f.body[0] in reached]
-        places = (script.place(loop), *functions)
-        if not any(CLEARS.search(script.words_of(place)) for place in places):
-            elsewhere = CLEARS.search(script.words)
+        if not any(map(clears, (script.place(loop), *functions))):
             sureness: Sureness = "likely" if elsewhere else "sure"
             say = words("rules.gradients_never_cleared")
             yield Problem(steps[0].lineno, sureness, say, "no_zero_grad")

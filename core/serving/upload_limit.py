@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +24,8 @@ ARRIVING_BYTES = 200_000_000
 OF_A_FILE = 1_000  # bytes of the objects that hold a file, about
 SESSION_FILES = 6  # pages show three
 LOOK_BYTES = 65_536  # that arrive between two looks at whether there is room
+SLOWEST = 50_000  # bytes per second of a browser that makes progress
+HALF_LIFE = 60.0  # seconds after which half of what was broken off counts
 TOO_MUCH = "The server is receiving too much data at once. Try again in a moment."
 # The type that browsers send. Other forms, of many tiny fields, take the event loop
 # long, and so do some character sets: Python reads 1 MB of Punycode in 30 s.
@@ -40,11 +42,17 @@ class Upload:
         self._waiting: asyncio.Timeout | None = None
 
     def weight(self) -> float:
-        """How much room it takes, times how long: one that stands still gets heavy.
+        """How much room it takes: one that stands still gets heavy.
 
-        In the first second, it is mostly the size that counts.
+        The time that a slow network needs for so many bytes doesn't count.
         """
-        return self.size * (1 + time.monotonic() - self._began)
+        late = time.monotonic() - self._began - self.size / SLOWEST
+        return self.size * (1 + max(0.0, late))
+
+    @property
+    def is_broken_off(self) -> bool:
+        """Whether the browser has ended it before all had come."""
+        return not (self.is_whole or self._has_to_end)
 
     def end(self) -> None:
         """Let `hear` raise HTTPException, also if it waits for the browser."""
@@ -79,8 +87,9 @@ class UploadLimit:
     oldest file. If more than ARRIVING_BYTES are arriving, the heaviest upload of the
     heaviest address ends with status 413: see Upload.weight. So a small new one always
     gets in, and a class behind one address doesn't give way to uploads that stand
-    still. What is arriving counts byte by byte, since the announced length may be
-    false.
+    still. What an address has broken off weighs for a while, or else somebody could
+    begin anew all the time. What is arriving counts byte by byte, since the announced
+    length may be false.
 
     A file takes room from others only once it is whole. If all files are above
     STORED_BYTES then, the address that has most gives way: the session with the most
@@ -96,6 +105,8 @@ class UploadLimit:
         self.app = app
         self.uploads: dict[Upload, None] = {}  # the oldest first
         self.addresses: dict[str, str] = {}  # of sessions with files
+        # By address, what was broken off: bytes, and when they counted so much
+        self._broken: dict[str, tuple[float, float]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         parts = scope.get("path", "").split("/")
@@ -127,6 +138,8 @@ class UploadLimit:
                 await self.app(scope, counted, send)
         finally:
             self.uploads.pop(upload, None)
+            if upload.is_broken_off:
+                self._note_broken(upload)
             if not streamlit_internals.is_session(upload.session):
                 streamlit_internals.uploads().remove_session_files(upload.session)
             self._note_address(upload)
@@ -155,11 +168,15 @@ class UploadLimit:
         size = sum(upload.size for upload in arriving)
         if size <= ARRIVING_BYTES:
             return
-        weights = defaultdict[str, float](float)
+        weights = {upload.address: 0.0 for upload in arriving}
+        for address in weights:
+            weights[address] = self._broken_bytes(address)
         for upload in arriving:
             weights[upload.address] += upload.weight()
         while size > ARRIVING_BYTES:
-            most = max(reversed(weights), key=weights.__getitem__)
+            # An address without uploads has nothing to give way with.
+            there = {upload.address for upload in arriving}
+            most = max(there.intersection(weights), key=weights.__getitem__)
             of_most = [upload for upload in arriving if upload.address == most]
             heaviest = max(reversed(of_most), key=Upload.weight)
             arriving.remove(heaviest)
@@ -167,6 +184,20 @@ class UploadLimit:
             size -= heaviest.size
             del self.uploads[heaviest]
             heaviest.end()
+
+    def _broken_bytes(self, address: str) -> float:
+        size, when = self._broken.get(address, (0.0, 0.0))
+        return size * 0.5 ** ((time.monotonic() - when) / HALF_LIFE)
+
+    def _note_broken(self, upload: Upload) -> None:
+        """Count what an address has broken off; forget addresses where it is little."""
+        size, now = self._broken_bytes(upload.address) + upload.size, time.monotonic()
+        self._broken[upload.address] = size, now
+        self._broken = {
+            address: noted
+            for address, noted in self._broken.items()
+            if self._broken_bytes(address) > LOOK_BYTES
+        }
 
     def _fit_stored(self) -> None:
         files = streamlit_internals.uploads()

@@ -10,7 +10,7 @@ the report says: see `refined`.
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from functools import cache
 from typing import NamedTuple
 
@@ -52,8 +52,11 @@ def by_messages(report: Report) -> list[Candidate]:
     """What the messages name, the likeliest first."""
     found: list[Candidate] = []
     details = Details(report.text, "")
+    # Looked for once, however many messages there are: a log may have 1 MB.
+    is_near = "python" in report.text or is_about(report.text)
+    shows = cache(lambda at: re.search(at, report.text) is not None)
     for message in (*report.messages, report.rest, report.head):
-        causes, is_unrelated = _worded(message, report.text)
+        causes, is_unrelated = _worded(message, shows, is_near)
         if len(causes) > 1:
             # Of causes with one message, one that the report speaks against is last.
             causes.sort(key=lambda cause: is_refuted(cause, details))
@@ -141,8 +144,13 @@ def _tier(cause: Cause, message: Message) -> int:
     return HANDLED if message.handled else SPECIFIC
 
 
-def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
+def _worded(
+    message: Message, shows: Callable[[str], bool], is_near: bool
+) -> tuple[list[Cause], bool]:
     """Return the causes whose wordings the message has, and a boolean.
+
+    `shows` says whether the report has code that fits a pattern, and `is_near`, whether
+    the report has words of ours.
 
     The boolean says whether a wording that isn't about devices fits the message
     better. Causes that need a certain line of code (`at`) come before others; within
@@ -153,9 +161,10 @@ def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
         said = DONE.sub("", DENIED.sub("", said))
     text = fold(said)
     own = trigrams(text)
-    code = report
+    fits = shows
     if message.own_line:
         code = f"{message.own_line}\n{message.innermost}"
+        fits = cache(lambda at: re.search(at, code) is not None)
 
     def longest(wordings: list[Wording]) -> int:
         # Most wordings are told apart by their trigrams, which takes less time.
@@ -166,13 +175,12 @@ def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
         )
         return max(lengths, default=0)
 
-    fits = cache(lambda at: re.search(at, code) is not None)
     lengths = {
         cause: length
         for cause in knowledge().causes.values()
         if (length := longest(cause.folded)) and fits(cause.at)
     }
-    if not ("python" in report or is_about(report)):
+    if not is_near:
         # A word such as "killed" says little among other programs' words.
         lengths = {c: n for c, n in lengths.items() if n >= LEAST_STRANGE}
     is_unrelated = longest(knowledge().unrelated) > max(lengths.values(), default=0)

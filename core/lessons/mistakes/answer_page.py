@@ -21,6 +21,8 @@ from to_device.words import Words
 # Characters that the web server reads itself, mostly in 0.02 s; while it reads, it
 # serves nobody else. A worker reads longer texts, one after the other.
 LONGEST_HERE = 4_000
+# Longer texts are read in a process of their own, few at a time.
+LONG = 60_000
 words = Words(__file__)
 HERE = Path(__file__).parent
 _FIELD = st.components.v2.component(
@@ -87,7 +89,11 @@ def _explain(text: str) -> Answer:
     text = in_cuda_words(text[-MOST_CHARACTERS:])
     if len(text) <= LONGEST_HERE:
         return explain(text)
-    answer: Answer = ask_worker("to_device.explain.explainer:explain", text)
+    if len(text) <= LONG:
+        answer: Answer = ask_worker("to_device.explain.explainer:explain", text)
+        return answer
+    address = "core.lessons.mistakes.long_text:answer"
+    answer = ask_worker(address, text, lane="upload", seconds=60)
     return answer
 
 

@@ -79,6 +79,22 @@ def test_many_new_cookies_do_not_keep_the_line(monkeypatch):
     assert "a student" in event_loop.run(begun())
 
 
+def test_old_cookies_that_ask_again_and_again_do_not_keep_the_line(monkeypatch):
+    monkeypatch.setattr(operation_line, "MOST_WAITING", 6)
+
+    async def begun() -> list[str]:
+        asked = Asked()
+        for i in range(40):
+            await asked.ask(f"old {i % 10}", age=9_000)
+        await asked.ask("a student", age=5)
+        for i in range(40):
+            await asked.ask(f"old {i % 10}", age=9_000)
+        await asked.end()
+        return asked.begun
+
+    assert "a student" in event_loop.run(begun())
+
+
 def test_a_tab_has_few_places():
     async def places() -> tuple[int, int]:
         asked = Asked()

@@ -54,12 +54,23 @@ def limit(
 
 
 async def put(
-    limit: UploadLimit, session: str, name: str, size: int, release=None, client="::1"
+    limit: UploadLimit,
+    session: str,
+    name: str,
+    size: int,
+    release=None,
+    client="::1",
+    breaks_off: bool = False,
 ):
-    """Upload so many bytes, ten at a time; before the last ten wait for `release`."""
+    """Upload so many bytes, ten at a time; before the last ten wait for `release`.
+
+    Or else it breaks off there.
+    """
     pieces = [b"x" * 10] * (size // 10)
 
     async def receive() -> dict:
+        if breaks_off and len(pieces) == 1:
+            raise ClientDisconnect
         if release and len(pieces) == 1:
             await release.wait()
         body = pieces.pop()
@@ -73,6 +84,28 @@ async def put(
 
 def stored(files: MemoryUploadedFileManager) -> dict[str, list[str]]:
     return {key: list(names) for key, names in files.file_storage.items() if names}
+
+
+def test_who_breaks_off_and_begins_anew_gives_way_to_a_class(limit, files) -> None:
+    async def upload() -> list[BaseException | None]:
+        for number in range(5):
+            await put(
+                limit, "evil", f"{number}", 90, client="10.0.0.1", breaks_off=True
+            )
+        release = asyncio.Event()
+        students = [
+            asyncio.create_task(put(limit, f"{n}", "own", 40, release, "10.0.0.2"))
+            for n in range(6)
+        ]
+        evil = asyncio.create_task(put(limit, "evil", "new", 90, release, "10.0.0.1"))
+        await asyncio.sleep(0.01)
+        release.set()
+        return await asyncio.gather(*students, evil, return_exceptions=True)
+
+    *of_class, of_evil = event_loop.run(upload())
+    assert of_class == [None] * 6
+    assert isinstance(of_evil, HTTPException)
+    assert len(stored(files)) == 6
 
 
 def test_a_session_keeps_its_newest_files(limit, files) -> None:
