@@ -6,7 +6,7 @@ from math import ceil, sqrt
 from statistics import fmean
 
 from core.config import LABELS
-from core.measure.speedup import Speedup, unpaired
+from core.measure.speedup import MOMENTS, Speedup, unevenness, unpaired
 from core.results import Epoch
 from core.runs import listing, seeds
 from core.store.tables import SETTINGS, RunSummary
@@ -188,11 +188,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         first, following, gain = ahead
         name, slower = name_of[first.id], name_of[following.id]
         time, longer = _duration(first, ranked), _duration(following, ranked)
-        # Rounded up, so that the ratio of the times isn't above it.
-        factor = ceil(10 * gain.interval[1] / gain.ratio - 1e-6) / 10
-        why = f"the time of such runs varied by a factor of {factor} on this machine."
-        if _of_times(following, first, gain.ratio).winner is not None:
-            why = _busier(first, following, name, slower) or why
+        why = _why_close(first, following, gain.ratio, name, slower)
         took = f"{to}, {name} took {time}, and {slower} took {longer}"
         is_single = all(len(_times(r, ranked)) == 1 for r in (first, following))
         if whole := _whole(first, following, name, slower) if is_single else "":
@@ -218,17 +214,24 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     )
 
 
-def _busier(first: Run, following: Run, name: str, slower: str) -> str:
-    """Why the machine may have decided which of two runs was faster; "" if not."""
-    if _slowed(following, first) == 1:
-        return ""
-    shares = {slower: _others_share(following), name: _others_share(first)}
-    quiet, busy = sorted(shares, key=shares.__getitem__)
-    return (
-        f"the machine was busier during {busy}: other programs had "
-        f"{shares[busy]:.0%} of its processors, and {shares[quiet]:.0%} during "
-        f"{quiet}. Start both again, one right after the other."
-    )
+def _why_close(first: Run, following: Run, ratio: float, name: str, slower: str) -> str:
+    """Why nobody can tell which of two runs was faster: a sentence that goes on."""
+    alike = _of_times(following, first, ratio)
+    if alike.winner is not None and _slowed(following, first) != 1:
+        shares = {slower: _others_share(following), name: _others_share(first)}
+        quiet, busy = sorted(shares, key=shares.__getitem__)
+        return (
+            f"the machine was busier during {busy}: other programs had "
+            f"{shares[busy]:.0%} of its processors, and {shares[quiet]:.0%} during "
+            f"{quiet}. Start both again, one right after the other."
+        )
+    # Rounded up, so that the ratio of the times isn't above it.
+    factor = ceil(10 * alike.interval[1] / alike.ratio - 1e-6) / 10
+    for run, its in ((following, slower), (first, name)):
+        seconds = [epoch.seconds for epoch in run.history]
+        if len(seconds) > 1 and unevenness(seconds) > max(factor - 0.1, MOMENTS):
+            return f"the epochs of {its} varied by a factor of {factor}."
+    return f"the time of such runs varied by a factor of {factor} on this machine."
 
 
 def _whole(first: Run, following: Run, name: str, slower: str) -> str:
