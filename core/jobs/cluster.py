@@ -21,13 +21,15 @@ import argparse
 import asyncio
 import json
 import logging
+import math
 import multiprocessing
 import os
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,6 +51,11 @@ from to_device.words import Words
 LAB_THREADS = 4  # how many questions and short jobs the lab worker takes at once
 RETRY_SECONDS = 1.0  # between two tries of a worker to reach its scheduler
 START_SECONDS = 5.0  # between two tries to start a worker of the app's own cluster
+LOOK_SECONDS = 1.0  # between two looks at whether the scheduler has lost a worker
+# A worker of the app's own cluster that its scheduler has lost should end and start
+# again by itself. One that lives on for longer is replaced.
+LOST_SECONDS = 45.0
+LOAD_SECONDS = 300.0  # for a new process, which loads torch before it joins
 CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 # How Dask's log messages about a lost connection and about a call of /metrics begin.
 NO_NEWS = (
@@ -309,13 +316,20 @@ async def local() -> None:
         async def keep(name: str, options: dict) -> None:
             """Keep a worker running, and tell the server why it can't start."""
             while True:
-                nannies[name] = Nanny(scheduler.address, name=name, **here, **options)
+                nanny = Nanny(scheduler.address, name=name, **here, **options)
+                nannies[name] = nanny
+                replacing = replace_lost(
+                    scheduler, nanny, lambda why: tell(f"{name}\t{why}")
+                )
+                watching = asyncio.ensure_future(replacing)
                 try:
-                    await nannies[name].start()
+                    await nanny.start()
                     tell(f"{name}\t")
-                    await nannies[name].finished()
+                    await nanny.finished()
                 except Exception as error:
                     tell(f"{name}\t{no_start(error)}")
+                finally:
+                    watching.cancel()
                 await asyncio.sleep(START_SECONDS)
 
         starting = [
@@ -330,6 +344,35 @@ async def local() -> None:
     for child in multiprocessing.active_children():  # workers that were just starting
         child.kill()
     os._exit(0)  # doesn't wait for threads
+
+
+async def replace_lost(
+    scheduler: Scheduler, nanny: Nanny, tell: Callable[[str], None]
+) -> None:
+    """Kill a worker's process that lives, but that the scheduler doesn't have.
+
+    A worker that loses its connection closes. On a machine with too much to do, it may
+    fail halfway: then its process never ends, and so its nanny never starts another.
+    `tell` gets a sentence meanwhile, and "" when the scheduler has the worker again.
+    """
+    pid, due, is_told = nanny.pid, time.monotonic() + LOAD_SECONDS, False
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        now = time.monotonic()
+        if nanny.pid != pid:
+            pid, due = nanny.pid, now + LOAD_SECONDS
+        elif pid in {worker.pid for worker in scheduler.workers.values()}:
+            due = math.inf
+            if is_told:
+                tell("")
+                is_told = False
+        elif due == math.inf:  # counts from this look: the machine may have slept
+            due, is_told = now + LOST_SECONDS, True
+            tell(words("workers.silent_scheduler"))
+        elif pid and now >= due:
+            logger.warning("the scheduler lacks the worker %s: killing it", nanny.name)
+            hung.kill(pid)
+            due = now + LOST_SECONDS
 
 
 def no_start(error: BaseException) -> str:

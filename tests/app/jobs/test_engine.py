@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -206,6 +207,31 @@ def test_a_lab_worker_that_hangs_is_replaced(own_engine):
     assert str(told.value) == words("questions.silent")
     wait(lambda: not psutil.pid_exists(lab.pid))
     assert own_engine.ask(QUICK, seconds=300) != lab.pid
+
+
+def without_nanny(dask_worker: Any) -> None:
+    """Let a worker fail halfway through closing, as if its nanny didn't answer it."""
+    dask_worker.nanny = "tls://127.0.0.1:1"
+
+
+async def drop(address: str, dask_scheduler: Any) -> None:
+    await dask_scheduler.remove_worker(address, stimulus_id="a test", close=False)
+
+
+@pytest.mark.alone
+@pytest.mark.slow
+def test_a_lab_worker_that_the_scheduler_has_lost_is_replaced(own_engine):
+    client = own_engine._connection._client
+    lab = own_engine.ask(QUICK, seconds=120)
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    (address,) = (a for a, w in workers.items() if "lab" in w["resources"])
+    client.run(without_nanny, workers=[address])
+    client.run_on_scheduler(drop, address)
+    wait(lambda: own_engine.problem == words("workers.silent_scheduler"))
+    assert psutil.pid_exists(lab)
+    assert own_engine.ask(QUICK, seconds=300) != lab
+    assert not psutil.pid_exists(lab)
+    wait(lambda: own_engine.problem == "")
 
 
 @pytest.mark.alone
