@@ -38,12 +38,16 @@ def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
 
     None if no epoch did, or if `level` is None.
     """
-    seconds = 0.0
-    for epoch in history:
-        seconds += epoch.seconds
-        if level is not None and (epoch.test_accuracy or 0) >= level:
-            return seconds
-    return None
+    epochs = epochs_to(level, history)
+    return sum(epoch.seconds for epoch in epochs) if epochs else None
+
+
+def epochs_to(level: float | None, history: Sequence[Epoch]) -> Sequence[Epoch]:
+    """The epochs until one ended at this test accuracy or above; () if none did."""
+    if level is None:
+        return ()
+    reached = (n for n, e in enumerate(history, 1) if (e.test_accuracy or 0) >= level)
+    return history[: next(reached, 0)]
 
 
 def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
@@ -73,14 +77,14 @@ def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
     for seconds, run in ranked[1:]:
         shortest, first = ranked[0]
         if not same_work(run, first):
-            gain = _gain(run, first, seconds / shortest)
+            gain = _gain(run, first, seconds / shortest, level([r for _, r in ranked]))
             low, high = gain.interval
             low = min(low, seconds / _times(first, ranked)[-1])
             return first, run, replace(gain, interval=(low, high))
     return None
 
 
-def _gain(slower: Run, faster: Run, ratio: float) -> Speedup:
+def _gain(slower: Run, faster: Run, ratio: float, goal: float | None = None) -> Speedup:
     """The speedup, by how much the runs' epochs vary, and others' runs like them.
 
     On a busy machine, these vary more. If one of the two had less of the processors
@@ -88,7 +92,7 @@ def _gain(slower: Run, faster: Run, ratio: float) -> Speedup:
     """
     gain = _of_times(slower, faster, ratio)
     low, high = gain.interval
-    alone = ratio * _slowed(slower, faster)
+    alone = ratio * _slowed(slower, faster, goal)
     return replace(gain, interval=(min(low, alone), max(high, alone)))
 
 
@@ -101,31 +105,32 @@ def _of_times(slower: Run, faster: Run, ratio: float) -> Speedup:
     return replace(gain, interval=(min(low, ratio / varied), max(high, ratio * varied)))
 
 
-def _slowed(run: Run, other: Run) -> float:
+def _slowed(run: Run, other: Run, goal: float | None) -> float:
     """How much of the processors a run had, divided by what the other one had.
 
-    It is 1 if that isn't known, or if other programs had about as much of them during
+    Only the epochs until the test accuracy `goal` count, or all of them. It is 1 if
+    that isn't known, or if other programs had about as much of the processors during
     both: then each run had what it could use.
     """
-    mine, theirs = (_mean(each, "own_processors") for each in (run, other))
-    busier = _others_share(run) - _others_share(other)
+    mine, theirs = (_mean(each, "own_processors", goal) for each in (run, other))
+    busier = _others_share(run, goal) - _others_share(other, goal)
     if not (mine and theirs) or abs(busier) < QUIET:
         return 1.0
     return min(mine / theirs, 1.0) if busier > 0 else max(mine / theirs, 1.0)
 
 
-def _others_share(run: Run) -> float:
+def _others_share(run: Run, goal: float | None) -> float:
     """The share of the processors that other programs had during a run, or 0."""
-    return _mean(run, "others_share") or 0.0
+    return _mean(run, "others_share", goal) or 0.0
 
 
-def _mean(run: Run, field: str) -> float | None:
+def _mean(run: Run, field: str, goal: float | None) -> float | None:
     """The mean of an epoch's figure over the time of a run; None if it isn't known."""
-    shares = [getattr(epoch, field) for epoch in run.history]
+    epochs = epochs_to(goal, run.history) or run.history
+    shares = [getattr(epoch, field) for epoch in epochs]
     if not shares or None in shares:
         return None
-    seconds = [epoch.seconds for epoch in run.history]
-    return fmean(shares, seconds)
+    return fmean(shares, [epoch.seconds for epoch in epochs])
 
 
 def _times(like: Run, ranked: Sequence[tuple[float, Run]]) -> list[float]:
@@ -188,7 +193,8 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         first, following, gain = ahead
         name, slower = name_of[first.id], name_of[following.id]
         time, longer = _duration(first, ranked), _duration(following, ranked)
-        why = _why_close(first, following, gain.ratio, name, slower)
+        busier = _busier(first, following, goal, name, slower)
+        why = _why_close(first, following, gain.ratio, busier, name, slower)
         took = f"{to}, {name} took {time}, and {slower} took {longer}"
         is_single = all(len(_times(r, ranked)) == 1 for r in (first, following))
         if whole := _whole(first, following, name, slower) if is_single else "":
@@ -198,9 +204,13 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         else:
             speed = f"{took}: too close to call, since {why}"
         if gain.winner is not None:
-            when = f" {APART}"
+            when, by = f" {APART}", f"{gain.ratio:.1f}×"
+            if busier and _slowed(following, first, goal) < 1:
+                # What is left of the lead is certain, not how large it is.
+                when = f" {capitalized(busier)}."
+                by = f"at least {gain.interval[0]:.1f}×"
             speed = (
-                f"{name} is {faster}: {time} {to}, {gain.ratio:.1f}× as fast as "
+                f"{name} is {faster}: {time} {to}, {by} as fast as "
                 f"{slower}, which took {longer}."
             )
     fell = [
@@ -214,17 +224,27 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     )
 
 
-def _why_close(first: Run, following: Run, ratio: float, name: str, slower: str) -> str:
+def _busier(
+    first: Run, following: Run, goal: float | None, name: str, slower: str
+) -> str:
+    """During which of two runs the machine was busier; "" if during neither."""
+    if _slowed(following, first, goal) == 1:
+        return ""
+    shares = {slower: _others_share(following, goal), name: _others_share(first, goal)}
+    quiet, busy = sorted(shares, key=shares.__getitem__)
+    return (
+        f"the machine was busier during {busy}: other programs had {shares[busy]:.0%} "
+        f"of its processors, and {shares[quiet]:.0%} during {quiet}"
+    )
+
+
+def _why_close(
+    first: Run, following: Run, ratio: float, busier: str, name: str, slower: str
+) -> str:
     """Why nobody can tell which of two runs was faster: a sentence that goes on."""
     alike = _of_times(following, first, ratio)
-    if alike.winner is not None and _slowed(following, first) != 1:
-        shares = {slower: _others_share(following), name: _others_share(first)}
-        quiet, busy = sorted(shares, key=shares.__getitem__)
-        return (
-            f"the machine was busier during {busy}: other programs had "
-            f"{shares[busy]:.0%} of its processors, and {shares[quiet]:.0%} during "
-            f"{quiet}. Start both again, one right after the other."
-        )
+    if busier and alike.winner is not None:
+        return f"{busier}. Start both again, one right after the other."
     # Rounded up, so that the ratio of the times isn't above it.
     factor = ceil(10 * alike.interval[1] / alike.ratio - 1e-6) / 10
     for run, its in ((following, slower), (first, name)):

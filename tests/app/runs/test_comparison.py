@@ -133,6 +133,20 @@ def test_a_run_is_no_winner_if_it_only_had_more_of_the_machine(slower, faster, w
     assert (all(share in told for share in shares)) is (winner is None)
 
 
+def test_of_a_lead_on_a_quieter_machine_only_the_rest_is_certain():
+    before = had(run("1", 8.0, 0.8, 0.86), 0.8, 0.6)
+    now = had(run("2", 1.0, 0.8, 0.86, batch_size=256), 1.6, 0.1)
+    text = finding(before, now)
+    assert "8.0×" not in text
+    assert "at least 4.0×" in text
+    assert APART not in text
+    # Only the epochs until both reached the accuracy count.
+    late = before.history[-1]
+    busy_later = replace(late, others_share=0.99, own_processors=0.01)
+    longer = replace(before, history=(*before.history, busy_later))
+    assert figures(finding(longer, now))[:5] == figures(text)[:5]
+
+
 def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
     losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
     good, diverged = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
