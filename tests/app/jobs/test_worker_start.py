@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.jobs import cluster
@@ -69,6 +69,7 @@ SPELLS = st.tuples(
 
 
 @given(st.lists(SPELLS, max_size=8))
+@example([("starts", 1), ("is known", 1), ("is lost", 20), ("is known", 1)])
 def test_a_worker_is_killed_if_it_lives_and_the_scheduler_has_long_lacked_it(spells):
     now, lacked, patience = 0.0, 0.0, LOAD_SECONDS
     killed: list[int] = []
