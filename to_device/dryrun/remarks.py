@@ -26,6 +26,7 @@ from to_device.words import Words
 words = Words(__file__)
 REMARKS: dict[str, str] = words.table("remarks")
 WITH_MODES = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
+WITH_DROPOUT = (nn.RNNBase, nn.MultiheadAttention)  # layers with a dropout of their own
 NEAR = 1e-4  # rounding may move a sum of probabilities this far from 1
 SURE = ("softmax_before_loss", "pickle_refused", "idle_optimizer")
 
@@ -147,11 +148,11 @@ class Remarks:
         if any(f.f_code.co_name == "update_bn" for f, _ in traceback.walk_stack(None)):
             return  # update_bn needs the training mode
         use = self._uses.setdefault((line, module.training), ModelUse())
-        has_modes = any(isinstance(part, WITH_MODES) for part in module.modules())
+        has_modes = any(map(acts_by_mode, module.modules()))
         trained = (line, True) in self._uses
         use.after, use.has_modes = self._steps, has_modes
         use.trains = module.training and any(
-            part.training for part in module.modules() if isinstance(part, WITH_MODES)
+            part.training for part in module.modules() if acts_by_mode(part)
         )
         use.calls, use.records = use.calls + 1, False
         use.stack = tuple(at for at, _ in self.origins.stack())
@@ -245,6 +246,14 @@ class Remarks:
             Remark(line, REMARKS[slug], slug, slug in SURE)
             for line, slug in sorted(self._at)
         ]
+
+
+def acts_by_mode(layer: nn.Module) -> bool:
+    """Whether a layer computes something else in training mode."""
+    if isinstance(layer, nn.RNNBase) and layer.num_layers < 2:
+        return False  # its dropout is between its layers
+    has_dropout = isinstance(layer, WITH_DROPOUT) and layer.dropout > 0
+    return has_dropout or isinstance(layer, WITH_MODES)
 
 
 def apart(use: ModelUse, other: ModelUse | None) -> Line | None:

@@ -131,6 +131,18 @@ def test_training_and_evaluation_in_one_function_are_distinguished() -> None:
     assert remarks == [(30, SAID["recorded"])]
 
 
+@pytest.mark.parametrize(("layers", "says"), [(2, True), (1, False)])
+def test_a_recurrent_layer_has_a_dropout_of_its_own(layers: int, says: bool) -> None:
+    text = SCRIPT.replace("nn.Dropout(), nn.Linear(8, 3))", "nn.Linear(8, 3))")
+    text = text.replace(
+        "    def forward(self, x):",
+        f"        self.rnn = nn.GRU(8, 8, {layers}, dropout={layers - 1} / 2)\n"
+        "    def forward(self, x):\n        x, _ = self.rnn(x[None]); x = x[0]",
+    )
+    remarks = dry_run(text.replace("    model.eval()\n", "")).remarks
+    assert ("no_eval_mode" in [remark.slug for remark in remarks]) == says
+
+
 def test_a_method_of_the_model_is_blamed_on_its_caller() -> None:
     text = SCRIPT.replace("print(model(inputs)", "print(ask(model, inputs)")
     text = text.replace("with torch.no_grad():", "if True:").replace(
