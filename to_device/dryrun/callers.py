@@ -200,6 +200,8 @@ def sisters_line(
     end = "several tensors, and this line doesn't move all of them"
     failing = frames[-1][0] if frames else None  # it moves nothing that is left behind
     mover = origins.movers.get(tuple(origin.calls))
+    if mover and mover == origin.line:
+        return mover, "this line makes several tensors and doesn't move all of them"
     if mover and mover != failing:
         return mover, f"line {origin.line.number} makes {end}"
     running = [(id(frame), frame.f_code) for _, frame in frames]

@@ -395,9 +395,19 @@ class Run:
                 # Interrupt in each turn: Python ignores interrupts in finalizers.
                 _interrupt_main()
 
-    def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+    def _warn(
+        self,
+        message: Any,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        *_: Any,
+        **__: Any,
+    ) -> None:
         """Print a warning with the script's own line that led to it."""
         line = self.origins.here() or Line(self.request.name, 0)
+        if self.script.owns(filename):  # an imported file warns of its own line
+            line = Line(filename, lineno)
         # torch also names a line of its C++ code, which helps nobody here.
         text = str(message).partition(" (Triggered internally at")[0]
         kind = category.__name__

@@ -307,6 +307,14 @@ def test_a_file_with_the_name_of_one_of_pythons_modules(
     assert (f"beside {name}" in done.stdout) == hides
 
 
+def test_an_imported_file_warns_of_its_own_line(tmp_path: Path) -> None:
+    (tmp_path / "part.py").write_text('def f(x):\n    return x is "a"\n')
+    script = tmp_path / "script.py"
+    script.write_text("import torch\nimport part\ntorch.ones(2).cuda()\n")
+    done = python("-m", "to_device", "dryrun", str(script), status=OK)
+    assert "part.py:2: SyntaxWarning" in done.stderr
+
+
 def test_sizes_in_words() -> None:
     sizes = [command.size(text) for text in ("1500000", "1.5k", "8GB", "64 MiB")]
     assert sizes == [1_500_000, 1_500, 8 * 10**9, 64 * 2**20]
