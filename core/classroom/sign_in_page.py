@@ -227,7 +227,7 @@ async def enter(request: Request) -> Response:
     await asyncio.sleep(delay)
     typed, loop = fields.get("password", ""), asyncio.get_running_loop()
     try:
-        async with turns.turn(address, age):
+        async with turns.turn(address, who, age):
             is_right = await loop.run_in_executor(_thread, fits, typed)
     except TooBusyError:
         return PlainTextResponse(words("sign_in.busy"), 503, {"Retry-After": "10"})

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from core.serving.recent_asks import RecentAsks
 from core.serving.request_source import network
 
 LONGEST = 1000  # limit of a form in bytes; the code that visitors log in with has 23
@@ -78,26 +79,32 @@ class Turns:
     """Lets requests do something slow one at a time; addresses take turns.
 
     If more than `most` requests wait, TooBusyError ends one of the address that has the
-    most: the one with the newest cookie, since a program can fetch any number of them,
-    and a class may share an address. For one event loop.
+    most: the one of the visitor who has asked most often lately, or else with the
+    newest cookie, since a program can fetch any number of them, and a class may share
+    an address. For one event loop.
     """
 
     def __init__(self, most: int) -> None:
         self._most, self._is_taken = most, False
-        # By address: for each request, the age of its cookie and what it waits for
-        self._waiting: dict[str, list[tuple[float, asyncio.Future[None]]]] = {}
+        self._asks = RecentAsks()
+        # By address: each request's visitor, cookie's age, and what it waits for
+        self._waiting: dict[str, list[tuple[str, float, asyncio.Future[None]]]] = {}
 
     @asynccontextmanager
-    async def turn(self, address: str, age: float = 0.0) -> AsyncIterator[None]:
+    async def turn(
+        self, address: str, visitor: str = "", age: float = 0.0
+    ) -> AsyncIterator[None]:
         """Wait for a turn; `age` is how many seconds ago the cookie was given."""
+        self._asks.add(visitor)
         if self._is_taken:
             turn = asyncio.get_running_loop().create_future()
-            self._waiting.setdefault(address, []).append((age, turn))
+            self._waiting.setdefault(address, []).append((visitor, age, turn))
             if sum(map(len, self._waiting.values())) > self._most:
                 fullest = max(self._waiting.values(), key=len)
-                # Of cookies of the same age, the request that came last
-                newest = min(reversed(range(len(fullest))), key=lambda i: fullest[i][0])
-                fullest.pop(newest)[1].set_exception(TooBusyError())
+                # Among equals, the request that came last
+                last = max(reversed(fullest), key=self._rank)
+                fullest.remove(last)
+                last[2].set_exception(TooBusyError())
             await turn
         self._is_taken = True
         try:
@@ -105,12 +112,16 @@ class Turns:
         finally:
             self._pass_on()
 
+    def _rank(self, waiting: tuple[str, float, asyncio.Future[None]]) -> tuple:
+        visitor, age, _ = waiting
+        return self._asks.count(visitor), -age
+
     def _pass_on(self) -> None:
         self._is_taken = False
         while self._waiting:
             address = next(iter(self._waiting))
             turns = self._waiting.pop(address)
-            turn = turns.pop(0)[1] if turns else None
+            turn = turns.pop(0)[2] if turns else None
             if turns:
                 self._waiting[address] = turns  # now behind the other addresses
             if turn is not None and not turn.done():  # nobody canceled the request

@@ -1,13 +1,13 @@
 """The downloads that visitors behind a network address wait for."""
 
 import asyncio
-import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from core.serving.recent_asks import RecentAsks
+
 MOST_OF_TAB, MOST_WAITING = 4, 40  # that wait at once
-RECENT_SECONDS = 60.0  # how long it counts that a visitor has asked
 Place = asyncio.Future[bool]  # whether a turn has come
 
 
@@ -24,8 +24,7 @@ class OperationLine:
         # By visitor, in the order in which they have the next turns
         self._waiting: dict[str, deque[Place]] = {}
         self._ages: dict[str, float] = {}
-        self._asked: deque[tuple[float, str]] = deque()  # when, and by whom, lately
-        self._times = Counter[str]()  # of those, how many by each visitor
+        self._asks = RecentAsks()
         self._of_tab = Counter[str]()
         self._working: Place | None = None
 
@@ -43,7 +42,7 @@ class OperationLine:
         place = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(visitor, deque()).append(place)
         self._ages[visitor] = age
-        self._note_asked(visitor)
+        self._asks.add(visitor)
         self._of_tab[tab] += 1
         self._begin_next()
         self._fit()
@@ -57,16 +56,6 @@ class OperationLine:
             if place is self._working:
                 self._working = None
                 self._begin_next()
-
-    def _note_asked(self, visitor: str) -> None:
-        now = time.monotonic()
-        self._asked.append((now, visitor))
-        self._times[visitor] += 1
-        while self._asked[0][0] < now - RECENT_SECONDS:
-            _, earlier = self._asked.popleft()
-            self._times[earlier] -= 1
-            if not self._times[earlier]:
-                del self._times[earlier]
 
     def _begin_next(self) -> None:
         if self._working or not self._waiting:
@@ -83,7 +72,11 @@ class OperationLine:
         if sum(map(len, waiting.values())) > MOST_WAITING:
             most = max(
                 reversed(waiting),
-                key=lambda who: (len(waiting[who]), self._times[who], -self._ages[who]),
+                key=lambda who: (
+                    len(waiting[who]),
+                    self._asks.count(who),
+                    -self._ages[who],
+                ),
             )
             settle(waiting[most].pop(), False)
             self._drop_empty(most)

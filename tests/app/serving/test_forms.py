@@ -54,7 +54,7 @@ def test_a_full_queue_drops_the_newest_cookie_of_the_fullest_address():
     turns, served = Turns(3), list[str]()
 
     async def ask(who: str, address: str, age: float) -> None:
-        async with turns.turn(address, age):
+        async with turns.turn(address, who, age):
             served.append(who)
 
     async def flood() -> list[BaseException | None]:
@@ -73,6 +73,26 @@ def test_a_full_queue_drops_the_newest_cookie_of_the_fullest_address():
     ends = event_loop.run(flood())
     assert [isinstance(end, TooBusyError) for end in ends] == [False] * 3 + [True] * 2
     assert served == ["flood 1", "ada", "teacher"]
+
+
+def test_cookies_that_try_again_and_again_do_not_keep_a_teacher_out():
+    turns, served = Turns(3), list[str]()
+
+    async def ask(who: str, age: float) -> None:
+        async with turns.turn("class", who, age):
+            served.append(who)
+
+    async def flood() -> None:
+        kept = [(f"kept {number % 4}", 9_000.0) for number in range(40)]
+        async with turns.turn("elsewhere"):
+            asked = []
+            for who, age in (*kept, ("teacher", 5.0), *kept):
+                asked.append(asyncio.ensure_future(ask(who, age)))
+                await asyncio.sleep(0)
+        await asyncio.gather(*asked, return_exceptions=True)
+
+    event_loop.run(flood())
+    assert "teacher" in served
 
 
 def test_a_sentence_is_shown_once_and_the_oldest_are_dropped(monkeypatch):
