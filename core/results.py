@@ -103,9 +103,6 @@ class Epoch:
     test_loss: float
     seconds: float  # training time, evaluation not counted
     samples_per_second: float
-    # Of the machine, while the epoch trained: see core.measure.processors
-    own_processors: float | None = None
-    others_share: float | None = None
     train_accuracy: float | None = None
     test_accuracy: float | None = None
     train_r2: float | None = None
@@ -114,6 +111,9 @@ class Epoch:
     test_rmse: float | None = None
     wall: tuple[int, ...] = ()  # predicted classes of the first WALL test images
     percent: bytes = b""  # uint8 (WALL, 10): how likely each class is, in percent
+    # Of the machine, while the epoch trained: see core.measure.processors
+    own_processors: float | None = None
+    others_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ class RunResult:
 
 def without_times(data: Any) -> Any:
     """A run's plain data without times, for the simulated accelerator."""
-    times = ("seconds", "samples_per_second")
+    times = ("seconds", "samples_per_second", "own_processors", "others_share")
     if isinstance(data, dict):
         return {k: None if k in times else without_times(v) for k, v in data.items()}
     return list(map(without_times, data)) if isinstance(data, list) else data

@@ -74,11 +74,11 @@ async def session_of_closed_tab(server: uvicorn.Server, runtime: Runtime) -> App
 
 def test_a_tab_knows_its_visitor(monkeypatch):
     """Who shares the places for downloads behind an address with others."""
-    monkeypatch.setattr(streamlit_internals, "read", lambda cookie: cookie)
+    monkeypatch.setattr(streamlit_internals, "read_dated", lambda cookie: (cookie, 9.0))
     weigh_tabs()
 
-    async def visitors() -> list[str]:
-        found = list[str]()
+    async def visitors() -> list[tuple[str, float]]:
+        found = list[tuple[str, float]]()
         async with serving_sessions() as (server, runtime):
             for name in "ab":
                 cookie = {"Cookie": f"{COOKIE}={name}"}
@@ -88,10 +88,10 @@ def test_a_tab_knows_its_visitor(monkeypatch):
                     tabs = [
                         vars(each.session)[streamlit_internals.TAB] for each in active
                     ]
-                    found.append(tabs[-1].visitor)
+                    found.append((tabs[-1].visitor, tabs[-1].age))
         return found
 
-    assert event_loop.run(visitors()) == ["a", "b"]
+    assert event_loop.run(visitors()) == [("a", 9.0), ("b", 9.0)]
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
