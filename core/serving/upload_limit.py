@@ -168,15 +168,14 @@ class UploadLimit:
         size = sum(upload.size for upload in arriving)
         if size <= ARRIVING_BYTES:
             return
-        weights = {upload.address: 0.0 for upload in arriving}
-        for address in weights:
-            weights[address] = self._broken_bytes(address)
+        addresses = {upload.address for upload in arriving}
+        weights = {address: self._broken_bytes(address) for address in addresses}
         for upload in arriving:
             weights[upload.address] += upload.weight()
         while size > ARRIVING_BYTES:
-            # An address without uploads has nothing to give way with.
-            there = {upload.address for upload in arriving}
-            most = max(there.intersection(weights), key=weights.__getitem__)
+            # Among equals, the address whose upload began last gives way.
+            newest = [upload.address for upload in reversed(arriving)]
+            most = max(newest, key=weights.__getitem__)
             of_most = [upload for upload in arriving if upload.address == most]
             heaviest = max(reversed(of_most), key=Upload.weight)
             arriving.remove(heaviest)

@@ -1,6 +1,8 @@
 import asyncio
 from collections import Counter
 
+import pytest
+
 from core.serving import operation_line
 from core.serving.operation_line import OperationLine
 from tests.app import event_loop
@@ -64,31 +66,22 @@ def test_who_has_most_in_a_full_line_gives_way(monkeypatch):
     assert gave_way.total() + begun.total() == 15
 
 
-def test_many_new_cookies_do_not_keep_the_line(monkeypatch):
+NEW = [(f"new {i}", 5.0) for i in range(21)]
+KEPT = [(f"old {i % 10}", 9_000.0) for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("before", "age", "after"), [(NEW[:20], 900.0, NEW[20:]), (KEPT, 5.0, KEPT)]
+)
+def test_neither_new_cookies_nor_kept_ones_keep_the_line(
+    before, age, after, monkeypatch
+):
     monkeypatch.setattr(operation_line, "MOST_WAITING", 6)
 
     async def begun() -> list[str]:
         asked = Asked()
-        for i in range(20):
-            await asked.ask(f"new {i}", age=5)
-        await asked.ask("a student", age=900)
-        await asked.ask("new 20", age=5)
-        await asked.end()
-        return asked.begun
-
-    assert "a student" in event_loop.run(begun())
-
-
-def test_old_cookies_that_ask_again_and_again_do_not_keep_the_line(monkeypatch):
-    monkeypatch.setattr(operation_line, "MOST_WAITING", 6)
-
-    async def begun() -> list[str]:
-        asked = Asked()
-        for i in range(40):
-            await asked.ask(f"old {i % 10}", age=9_000)
-        await asked.ask("a student", age=5)
-        for i in range(40):
-            await asked.ask(f"old {i % 10}", age=9_000)
+        for visitor, its_age in (*before, ("a student", age), *after):
+            await asked.ask(visitor, age=its_age)
         await asked.end()
         return asked.begun
 
