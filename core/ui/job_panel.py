@@ -14,7 +14,7 @@ import streamlit as st
 from core.jobs.engine import TRAIN_LANE
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS
-from core.ui import clicks, format, last_measurement, polling
+from core.ui import clicks, format, last_measurement, polling, spoilers
 from core.ui.server import engine, engine_problem, visitor
 from to_device.errors import ExplainedError
 from to_device.words import Words
@@ -143,6 +143,8 @@ class JobPanel:
             if job.status == "finished":
                 ago = format.ago(time.time() - (job.stopped or job.submitted))
                 slot(f"Done {ago}.", 1.0)
+                if self.measures and not spoilers.is_student():
+                    last_measurement.tell_clearer(job)
             draw(job)
 
         follow(job, self.job_name, with_end, waiting=waiting)

@@ -6,6 +6,7 @@ result until the learner has guessed, follow the job live, compare its finding w
 guess, and add a caption, files, and the code.
 """
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -18,7 +19,7 @@ import streamlit as st
 from core.jobs import measurements
 from core.jobs.job import Job
 from core.measure.environment import Machine
-from core.ui import controls, figures, format, guess
+from core.ui import controls, figures, format, guess, last_measurement
 from core.ui.frame import PROSE
 from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.runs import Run
@@ -99,6 +100,7 @@ class Lab:
         cls.words = Words(str(module.__file__)).table(cls.name)
         Lab.kinds.append(cls)
         guess.GATES[cls.kept or cls.address] = cls.may_see
+        last_measurement.OPEN_GUESSES[cls.address] = cls.open_guesses
         if cls.panel.get("measures", True):
             measurements.KINDS.add(cls.address)
 
@@ -137,6 +139,15 @@ class Lab:
             return False
         question = cls().asks(machine, job.arguments)
         return question is None or guess.shows(question.key, who, given)
+
+    @classmethod
+    def open_guesses(cls, job: Job) -> float:
+        """How many guesses the job's result allows; infinite if it judges none."""
+        lab = cls()
+        finding = lab.finding(lab.gather(job))
+        if finding is None or finding.right is None:
+            return math.inf
+        return len(finding.right) if isinstance(finding.right, tuple) else 1
 
     def progress(self, job: Job) -> str | tuple[str, float]:
         """How far the job is, in words, or in words and as a share from 0 to 1."""

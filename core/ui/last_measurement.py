@@ -1,14 +1,17 @@
 """This machine's newest measurement: when, on which devices, and by whom it was made.
 
-Labs show this measurement to visitors who haven't measured yet.
+Labs show this measurement to visitors who haven't measured yet. One that was made while
+the machine was busy doesn't displace an earlier one that says more.
 """
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import date
 
 import streamlit as st
 
+from core.jobs import measurements
 from core.jobs.job import Job
 from core.jobs.measurements import as_job, environments
 from core.store.cache import Cache
@@ -16,12 +19,17 @@ from core.store.codec import StoreError
 from core.ui import format
 from core.ui.server import engine, room, store, visitor
 
+COMPARED = 4  # of a lab's newest measurements, the one that says most is shown
+# How many guesses a result leaves open, by the address of the function that measured it
+OPEN_GUESSES: dict[str, Callable[[Job], float]] = {}
+
 logger = logging.getLogger(__name__)
 
 
 def newest(address: str, subject: str | None = None) -> Job | None:
     """This machine's newest measurement by the function at `address`, as an ended job.
 
+    An earlier one of the same is preferred if it leaves fewer guesses open.
     Measurements by students of the open class come last. If `subject`, the id of a run,
     is given, only measurements of this run count. None if no measurement can be read.
     """
@@ -30,19 +38,46 @@ def newest(address: str, subject: str | None = None) -> Job | None:
     members = (member.visitor for member in room().members())
     students = [member for member in members if not room().is_teacher(member)]
     try:
-        newest_id = store().measurements.newest_id(address, here, subject, students)
-        return _read(newest_id) if newest_id else None
+        wanted = address, here, subject, students, COMPARED
+        return _read(*store().measurements.newest_ids(*wanted))
     except StoreError as error:
         logger.warning("could not read the newest measurement: %s", error)
         return None
 
 
-def _read_job(measurement_id: str) -> Job | None:
-    measurement = store().measurements.get(measurement_id)
-    return None if measurement is None else as_job(measurement)
+def _clearest(*measurement_ids: str) -> Job | None:
+    """Of measurements, the newest first, the one to show; None if none can be read."""
+    rows = filter(None, map(store().measurements.get, measurement_ids))
+    jobs = [as_job(row) for row in rows]
+    return min((job for job in jobs if is_same(job, jobs[0])), key=_open, default=None)
 
 
-_read = Cache(_read_job, 64)
+_read = Cache(_clearest, 64)
+
+
+def _open(job: Job) -> float:
+    count = OPEN_GUESSES.get(job.address)
+    return count(job) if count else 0
+
+
+def is_same(job: Job, other: Job) -> bool:
+    """Whether both measured the same, on the same devices, with the same versions."""
+    return (job.arguments, environments(job.value)) == (
+        other.arguments,
+        environments(other.value),
+    )
+
+
+def tell_clearer(job: Job) -> None:
+    """Say if others see an earlier measurement instead of this finished job's."""
+    shown = newest(job.address, measurements.subject(job.arguments) or None)
+    if shown is None or not is_same(shown, job) or _open(shown) >= _open(job):
+        return
+    ago = format.ago(time.time() - (shown.stopped or shown.submitted))
+    st.caption(
+        f"Others still see the measurement from {ago}, which leaves fewer answers "
+        "open: the machine was probably less busy then."
+    )
 
 
 def forget(owner: str) -> None:

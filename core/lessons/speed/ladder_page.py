@@ -61,7 +61,18 @@ def may_see(job: Job, who: str, given: guess.Given) -> bool:
     return all(rungs_page.is_revealed(rung, who, given) for rung in rungs)
 
 
+def open_guesses(job: Job) -> float:
+    """How many guesses the climb allows, over all rungs."""
+    results = climb_result.measured(job.value.results)
+    gains = (
+        climb_result.gain_of(result, job.value.results) for result in results.values()
+    )
+    told = [len(climb_result.answers(gain)) for gain in gains if gain]
+    return sum(told) + len(climb_result.GUESSES) * (len(climb_result.RUNGS) - len(told))
+
+
 guess.GATES[PANEL.address] = may_see
+last_measurement.OPEN_GUESSES[PANEL.address] = open_guesses
 
 
 def draw(machine: Machine) -> None:

@@ -75,8 +75,8 @@ def begin(store: Store, run_id: str, *arguments: Any) -> None:
 def newest(
     store: Store, kind: str, machine: str = "here", subject: str | None = None
 ) -> Measurement | None:
-    newest_id = store.measurements.newest_id(kind, machine, subject)
-    return newest_id and store.measurements.get(newest_id)
+    ids = store.measurements.newest_ids(kind, machine, subject)
+    return store.measurements.get(ids[0]) if ids else None
 
 
 def summary(**columns: Any) -> RunSummary:

@@ -181,7 +181,7 @@ def test_every_measurement_of_today_is_found_under_its_kind(today, upgraded):
     for row in rows:
         kind = renamed(row["kind"])
         assert is_defined(kind)
-        assert upgraded.measurements.newest_id(kind, row["machine"]) == row["id"]
+        assert upgraded.measurements.newest_ids(kind, row["machine"]) == [row["id"]]
         measurement = upgraded.measurements.get(row["id"])
         assert is_kept(measurement.value, row["value"]), kind
         assert is_kept(measurement.provenance, row["provenance"]), kind
@@ -254,8 +254,8 @@ def test_every_other_row_with_addresses_opens_as_it_was(with_addresses, named):
         assert measurement.kind == row["kind"]
         assert is_kept(measurement.value, row["value"])
         assert is_kept(measurement.provenance, row["provenance"])
-        newest_id = named.measurements.newest_id(row["kind"], row["machine"])
-        kinds |= {row["kind"]} if newest_id == row["id"] else set()
+        newest_ids = named.measurements.newest_ids(row["kind"], row["machine"])
+        kinds |= {row["kind"]} if newest_ids == [row["id"]] else set()
     assert len(kinds) == 18
     for row in with_addresses.execute("SELECT * FROM answers"):
         answers = named.answers.of(row["visitor"])

@@ -7,6 +7,8 @@ import pytest
 
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS, keep
+from core.lessons.compare.race_page import RaceLab
+from core.lessons.compare.race_result import Race
 from core.store.codec import StoreError
 from core.store.tables import Member
 from core.ui import last_measurement as measured
@@ -23,7 +25,8 @@ KINDS.update((RACE, COPIES))  # as their pages do
 def job(value: object, seconds: float = 0, **more: object) -> Job:
     """A measurement of so long ago."""
     ended = {"status": "finished", "stopped": time.time() - seconds, "owner": "ada"}
-    return Job("id", RACE, (), "train", value=value, **ended | more)
+    arguments = more.pop("arguments", ())
+    return Job("id", RACE, arguments, "train", value=value, **ended | more)
 
 
 @pytest.fixture
@@ -88,8 +91,47 @@ def test_a_student_replaces_nobodys_measurement(here, monkeypatch, teachers, new
 def test_a_page_opens_empty_where_nothing_can_be_read(here, monkeypatch):
     here("here")
     away = Mock(side_effect=StoreError("gone"))
-    monkeypatch.setattr(type(server.store().measurements), "newest_id", away)
+    monkeypatch.setattr(type(server.store().measurements), "newest_ids", away)
     assert measured.newest(RACE) is None
+
+
+def either_is_faster(race: Race) -> Race:
+    """The race as a busy machine measures it: once, the first candidate is ahead."""
+    warm_ups, (first, *others) = race.trials[:2], race.trials[2:]
+    ahead = replace(first, train_seconds=first.train_seconds / 10)
+    return replace(race, trials=(*warm_ups, ahead, *others))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "torch", "is_displaced"),
+    [((), "2.15.0", False), (("other",), "2.15.0", True), ((), "2.16.0", True)],
+)
+def test_a_measurement_that_tells_less_displaces_none_of_the_same(
+    here, monkeypatch, arguments, torch, is_displaced
+):
+    machine = f"{arguments} {torch}"
+    here(machine)
+    told = []
+    monkeypatch.setattr(measured.st, "caption", told.append)
+    clear, places = samples.RACE, samples.RACE.environments
+    unclear = either_is_faster(clear)
+    places = tuple(replace(place, torch=torch) for place in places)
+    unclear = replace(unclear, environments=places)
+    first = job(clear, 20, machine=machine)
+    second = job(unclear, 10, machine=machine, arguments=arguments)
+    for measured_job in (first, second):
+        keep(server.store().measurements, measured_job)
+    server.store().writer.flush()
+    assert RaceLab.open_guesses(second) > RaceLab.open_guesses(first)
+    assert measured.newest(RACE).value == (unclear if is_displaced else clear)
+    measured.tell_clearer(second)
+    assert len(told) == (not is_displaced)
+    told.clear()
+    keep(server.store().measurements, newest := job(clear, machine=machine))
+    server.store().writer.flush()
+    assert measured.newest(RACE).stopped == newest.stopped
+    measured.tell_clearer(newest)
+    assert not told
 
 
 @pytest.mark.parametrize(
