@@ -20,6 +20,7 @@ from core.lessons.compare.race_result import Race
 from core.lessons.speed import ladder_page
 from core.lessons.speed.climb_result import Climbed
 from core.measure import rounding
+from core.runs import comparison
 from core.ui import charts, format
 from core.ui.charts import LATER, Chart, Palette
 from core.ui.course import link, page
@@ -124,17 +125,18 @@ def draw(epochs: int, ran: Sequence[Run] = ()) -> None:
     recorded = recording()
     if recorded is None:
         return
-    here = None
+    here, others = None, 0.0
     for run in ran:
         is_like = run.config.epochs == epochs and recorded.race.config.is_as_fast_as(
             run.config
         )
         if run.result and is_like and not run.is_simulated:
-            here = run.result.timed_seconds
+            here, others = run.result.seconds, comparison.others_share(run)
     with st.container(border=True):
         left, right = st.columns([5, 6], gap="large")
         with left:
-            st.markdown(f"**And on a real GPU?** {in_words(recorded, epochs, here)}")
+            told = in_words(recorded, epochs, here, others)
+            st.markdown(f"**And on a real GPU?** {told}")
             link(
                 page("Compare"),
                 "See the whole map",
@@ -156,13 +158,21 @@ def draw(epochs: int, ran: Sequence[Run] = ()) -> None:
         )
 
 
-def in_words(recorded: Recording, epochs: int, here: float | None = None) -> str:
+def in_words(
+    recorded: Recording, epochs: int, here: float | None = None, others: float = 0.0
+) -> str:
+    """What these epochs take on the GPU, on the CPU beside it, and `here`, in seconds.
+
+    `others` is the share of this machine's processors that other programs had then.
+    """
     gpu, cpu = recorded.names
     on_gpu, on_cpu = map(format.duration, recorded.seconds(epochs))
     first = f"On an {gpu}, the same {epochs} epochs take about **{on_gpu}**"
     beside = f"on the {cpu} beside it {on_cpu}"
     if here is not None:
         beside += f", and here they took {format.duration(here)}"
+        if others >= comparison.QUIET:
+            beside += f", while other programs had {others:.0%} of the processors"
     small, large = recorded.batch_sizes
     most = recorded.most_times_as_fast
     text = (

@@ -113,14 +113,17 @@ def _slowed(run: Run, other: Run, goal: float | None) -> float:
     both: then each run had what it could use.
     """
     mine, theirs = (_mean(each, "own_processors", goal) for each in (run, other))
-    busier = _others_share(run, goal) - _others_share(other, goal)
+    busier = others_share(run, goal) - others_share(other, goal)
     if not (mine and theirs) or abs(busier) < QUIET:
         return 1.0
     return min(mine / theirs, 1.0) if busier > 0 else max(mine / theirs, 1.0)
 
 
-def _others_share(run: Run, goal: float | None) -> float:
-    """The share of the processors that other programs had during a run, or 0."""
+def others_share(run: Run, goal: float | None = None) -> float:
+    """The share of the processors that other programs had during a run, or 0.
+
+    Only the epochs until the test accuracy `goal` count, or all of them.
+    """
     return _mean(run, "others_share", goal) or 0.0
 
 
@@ -197,12 +200,9 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         why = _why_close(first, following, gain.ratio, busier, name, slower)
         took = f"{to}, {name} took {time}, and {slower} took {longer}"
         is_single = all(len(_times(r, ranked)) == 1 for r in (first, following))
+        speed, when = f"{took}: too close to call.", f" {capitalized(why)}"
         if whole := _whole(first, following, name, slower) if is_single else "":
-            speed = (
-                f"{whole} {capitalized(took)}, too close for a verdict on that: {why}"
-            )
-        else:
-            speed = f"{took}: too close to call, since {why}"
+            speed = f"{whole} {capitalized(took)}, too close for a verdict on that."
         if gain.winner is not None:
             when, by = f" {APART}", f"{gain.ratio:.1f}×"
             if busier and _slowed(following, first, goal) < 1:
@@ -230,7 +230,7 @@ def _busier(
     """During which of two runs the machine was busier; "" if during neither."""
     if _slowed(following, first, goal) == 1:
         return ""
-    shares = {slower: _others_share(following, goal), name: _others_share(first, goal)}
+    shares = {slower: others_share(following, goal), name: others_share(first, goal)}
     quiet, busy = sorted(shares, key=shares.__getitem__)
     return (
         f"the machine was busier during {busy}: other programs had {shares[busy]:.0%} "
@@ -241,7 +241,7 @@ def _busier(
 def _why_close(
     first: Run, following: Run, ratio: float, busier: str, name: str, slower: str
 ) -> str:
-    """Why nobody can tell which of two runs was faster: a sentence that goes on."""
+    """Why nobody can tell which of two runs was faster."""
     alike = _of_times(following, first, ratio)
     if busier and alike.winner is not None:
         return f"{busier}. Start both again, one right after the other."

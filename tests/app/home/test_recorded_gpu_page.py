@@ -25,6 +25,9 @@ def test_the_times_are_scaled_from_the_recorded_trials() -> None:
         assert twice == pytest.approx(2 * seconds)
         assert format.duration(seconds) in text
     assert "7.7 s" in text
+    for others, is_told in ((0.05, False), (0.43, True)):
+        told = page.in_words(recorded, 5, 7.7, others)
+        assert (f"{others:.0%}" in told) is is_told
     trial = recorded.race.counted(0)[0]
     slower = replace(
         recorded.race,
