@@ -3,8 +3,9 @@
 import asyncio
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import suppress
+from heapq import heapify, heappush, heapreplace
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -204,25 +205,30 @@ class UploadLimit:
             session: {name: size_of(file) for name, file in list(own.items())}
             for session, own in list(files.file_storage.items())
         }
-        sessions = {session: sum(own.values()) for session, own in stored.items()}
         addresses = Counter[str]()
-        for session, size in sessions.items():
-            addresses[self._address(session)] += size
+        # Heaps, which begin with the largest: a search of all for each file that goes
+        # would hold the server for a second.
+        sessions = defaultdict[str, list[tuple[int, str]]](list)
+        for session, own in stored.items():
+            size, address = sum(own.values()), self._address(session)
+            addresses[address] += size
+            heappush(sessions[address], (-size, session))
         for upload in self.uploads:
             addresses[upload.address] += upload.size if upload.is_whole else 0
+        fullest = [(-size, address) for address, size in addresses.items()]
+        heapify(fullest)
         excess = addresses.total() - STORED_BYTES
         while excess > 0:
-            most = max(addresses, key=addresses.__getitem__)
-            there = [name for name in sessions if self._address(name) == most]
-            fullest = max(there, key=sessions.__getitem__, default="")
-            if not stored.get(fullest):
+            of_address, address = fullest[0]
+            of_session, session = next(iter(sessions[address]), (0, ""))
+            if not stored.get(session):
                 raise HTTPException(413, TOO_MUCH)
             # The largest files first: thousands of small ones would take long.
-            name, size = max(stored[fullest].items(), key=lambda item: item[1])
-            files.remove_file(fullest, name)
-            del stored[fullest][name]
-            sessions[fullest] -= size
-            addresses[most] -= size
+            name, size = max(stored[session].items(), key=lambda item: item[1])
+            files.remove_file(session, name)
+            del stored[session][name]
+            heapreplace(sessions[address], (of_session + size, session))
+            heapreplace(fullest, (of_address + size, address))
             excess -= size
 
     def _address(self, session: str) -> str:
