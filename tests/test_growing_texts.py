@@ -110,9 +110,13 @@ def seconds(function: Callable[[str], Any], text: str) -> float:
 
 def is_linear(function: Callable[[str], Any], text: str, end: str = "") -> bool:
     short = f"{text[: len(text) // TIMES_LONGER]}{end}"
+    return grows_alike(function, short, text + end)
+
+
+def grows_alike(function: Callable[[str], Any], short: str, long: str) -> bool:
     shortest = longest = float("inf")
     for _ in range(TRIES):
-        longest = min(longest, seconds(function, text + end))
+        longest = min(longest, seconds(function, long))
         if longest < MOST_TIMES * NOISE:
             return True
         shortest = min(shortest, seconds(function, short))
@@ -133,6 +137,22 @@ def test_the_time_grows_like_the_text(entry, end):
         function("a")  # what is read once must not count
     slow = (u for u in UNITS if not is_linear(function, repeated(u, size), ENDS[end]))
     assert next(slow, None) is None
+
+
+def clocks(n: int) -> str:
+    starts = "".join(f"t{i} = time.time()\n" for i in range(n))
+    stops = "".join(f"print(time.time() - t{i})\n" for i in range(n))
+    return "import torch.cuda\n" + starts + "model.eval()\n" * n + "model(x)\n" + stops
+
+
+def workers(n: int) -> str:
+    body = "    x = g(1)\n" * n
+    return "DataLoader(d, num_workers=2)\ndef f():\n" + body + "f()\n" * n
+
+
+@pytest.mark.parametrize("script", [clocks, workers])
+def test_the_time_to_read_a_script_grows_like_the_script(script):
+    assert grows_alike(check, script(50), script(50 * TIMES_LONGER))
 
 
 PASTED = [

@@ -6,11 +6,15 @@ stays silent: people who have been blamed wrongly once don't read the rest.
 
 import ast
 import re
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import cache
+from itertools import chain
+from operator import attrgetter
 
 from core.script.syntax import (
+    Located,
     Loop,
     ParsedScript,
     Place,
@@ -155,29 +159,29 @@ def clock_without_waiting(script: ParsedScript) -> Iterator[Problem]:
     """The script reads the clock once the work is queued, not once the work is done."""
     if not ACCELERATOR.search(script.words):
         return
+    models = (call for call in script.calls if dotted(call.func) in script.models)
+    asks = script.lines_with(chain(models, script.all("backward")))
+    waits = script.lines_with(script.all(*WAITS))
+    stops = defaultdict[tuple[str, Place], list[ast.BinOp]](list)
+    for node in script.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            stops[dotted(node.right), script.place(node)].append(node)
     for name, value, start in script.assignments:
         if not isinstance(value, ast.Call) or dotted(value.func) not in CLOCKS:
             continue
-        stops = (
-            node.lineno
-            for node in script.nodes
-            if isinstance(node, ast.BinOp)
-            and isinstance(node.op, ast.Sub)
-            and dotted(node.right) == name
-            and node.lineno > start.lineno
-            and script.place(node) == script.place(start)
-        )
-        stop = next(stops, 0)
-        between = [n for n in script.nodes if start.lineno < n.lineno <= stop]
-        inside = [node for around in between for node in script.reachable(around)]
-        asks = any(
-            isinstance(node, ast.Call)
-            and (dotted(node.func) in script.models or callee(node) == "backward")
-            for node in inside
-        )
-        if asks and not any(callee(node) in WAITS for node in inside):
+        after = stops[name, script.place(start)]
+        index = bisect(after, start.lineno, key=attrgetter("lineno"))
+        if index == len(after):
+            continue
+        stop = after[index]
+        # A loop that begins after the start runs to its end between two readings.
+        around = (node for node in script.up(stop) if isinstance(node, Located))
+        inside = [node for node in around if node.lineno > start.lineno]
+        end = max(node.end_lineno or 0 for node in (stop, *inside))
+        counts = (bisect(s, end) - bisect(s, start.lineno) for s in (asks, waits))
+        if next(counts) and not next(counts):
             say = words("rules.clock_without_waiting")
-            yield Problem(stop, "likely", say, "timing_unsynchronized")
+            yield Problem(stop.lineno, "likely", say, "timing_unsynchronized")
 
 
 def workers_without_guard(script: ParsedScript) -> Iterator[Problem]:
@@ -199,7 +203,7 @@ def workers_without_guard(script: ParsedScript) -> Iterator[Problem]:
         for node in script.tree.body
         if not hasattr(node, "body") or isinstance(node, Loop | ast.With | ast.If)
     ]
-    inside = (callee(part) for node in runs for part in script.reachable(node))
+    inside = map(callee, script.reachable(*runs))
     if loaders and "backward" in inside:
         say = words("rules.workers_without_guard")
         yield Problem(loaders[0].lineno, "likely", say)

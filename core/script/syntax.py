@@ -7,7 +7,7 @@ example, a variable counts as a model if the script calls its method `parameters
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
@@ -172,18 +172,40 @@ class ParsedScript:
     def functions(self) -> dict[str, Function]:
         return {node.name: node for node in self.nodes if isinstance(node, Function)}
 
-    def reachable(self, node: ast.AST) -> list[ast.AST]:
-        """All nodes inside a node and inside the script's functions that it calls."""
-        nodes: list[ast.AST] = []
-        places = [node]  # the loop adds the functions that these places call
-        for place in places:
+    def called(self, node: ast.AST) -> Function | None:
+        """The script's function that a node calls."""
+        if isinstance(node, ast.Call) and owner(node) in ("", "self"):
+            return self.functions.get(callee(node))
+        return None
+
+    def reachable(self, *nodes: ast.AST) -> list[ast.AST]:
+        """All nodes inside some and inside the script's functions that they call."""
+        inside: list[ast.AST] = []
+        places = dict.fromkeys(nodes)
+        todo = [*places]
+        for place in todo:  # the loop adds the functions that these places call
             for part in ast.walk(place):
-                nodes.append(part)
-                if isinstance(part, ast.Call) and owner(part) in ("", "self"):
-                    function = self.functions.get(callee(part))
-                    if function is not None and function not in places:
-                        places.append(function)
-        return nodes
+                inside.append(part)
+                function = self.called(part)
+                if function is not None and function not in places:
+                    places[function] = None
+                    todo.append(function)
+        return inside
+
+    def lines_with(self, calls: Iterable[ast.Call]) -> list[int]:
+        """The lines with one of these calls, or that call a function with one."""
+        callers = defaultdict[ast.AST | None, list[ast.Call]](list)
+        for call in self.calls:
+            callers[self.called(call)].append(call)
+        found = dict.fromkeys(calls)
+        todo = [*found]
+        for call in todo:  # the loop adds the calls of the functions around these calls
+            for around in self.up(call):
+                for caller in callers.pop(around, ()):
+                    if caller not in found:
+                        found[caller] = None
+                        todo.append(caller)
+        return sorted(call.lineno for call in found)
 
     @cached_property
     def models(self) -> set[str]:

@@ -213,6 +213,30 @@ def test_a_clock_without_synchronize_is_found():
     assert slugs(SYNCHRONIZE, waits) == []
 
 
+@pytest.mark.parametrize(
+    ("waits", "found"), [("pass", 1), ("x.cpu()", 0), ("torch.cuda.synchronize()", 0)]
+)
+def test_a_clock_counts_what_the_functions_between_its_readings_do(waits, found):
+    text = """
+import time, torch
+model = make().to("cuda")
+model.eval()
+def wait(x):
+    {waits}
+def ask(x):
+    x = model(x)
+    wait(x)
+def unused(x):
+    return x.item()
+t = time.time()
+for x in xs:
+    print(time.time() - t)
+    ask(x)
+"""
+    slugs = [problem.slug for problem in check(text.format(waits=waits)).problems]
+    assert slugs.count("timing_unsynchronized") == found
+
+
 def test_a_clock_around_other_work_is_not_blamed():
     text = "device = 'mps'\nt = time.time()\nread(f)\nprint(time.time() - t)"
     assert check(text).problems == ()
