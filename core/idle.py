@@ -86,11 +86,17 @@ def is_unclear(job: Job) -> bool:
     return room().open is None and was_busy(job)
 
 
+def is_guessed(address: str) -> bool:
+    """Whether an open class may be guessing what has been measured already."""
+    return room().open is not None and last_measurement.newest(address) is not None
+
+
 def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
     """Run each job while no visitor has a job; cancel it when a visitor submits one.
 
     A canceled job is tried again later, and so is a measurement for which the machine
-    was too busy. Returns when all jobs have ended.
+    was too busy, unless a class has opened that may be guessing the result. Returns
+    when all jobs have ended.
     """
     was_disturbed = True
     for address, arguments in jobs:
@@ -100,9 +106,11 @@ def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
             while was_disturbed and time.monotonic() < since + QUIET_SECONDS:
                 time.sleep(GIVE_WAY_SECONDS)
                 since = since if engine().is_idle() else time.monotonic()
+            if is_guessed(address):
+                break
             job_id = engine().submit(address, *arguments)
             while (job := engine().job(job_id)) is not None and not job.ended:
-                if not engine().is_idle(but=job_id):
+                if not engine().is_idle(but=job_id) or is_guessed(address):
                     engine().cancel(job_id)
                 time.sleep(GIVE_WAY_SECONDS)
             status = job.status if job else "forgotten"

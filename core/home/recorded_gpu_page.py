@@ -27,6 +27,7 @@ from core.ui.course import link, page
 from core.ui.runs import Run
 
 CHART_HEIGHT = 230  # pixels
+TOLD = 0.1  # a share of the processors that slows a run down
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def in_words(
     beside = f"on the {cpu} beside it {on_cpu}"
     if here is not None:
         beside += f", and here they took {format.duration(here)}"
-        if others >= comparison.QUIET:
+        if others >= TOLD:
             beside += f", while other programs had {others:.0%} of the processors"
     small, large = recorded.batch_sizes
     most = recorded.most_times_as_fast

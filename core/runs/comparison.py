@@ -6,7 +6,7 @@ from math import ceil, sqrt
 from statistics import fmean
 
 from core.config import LABELS
-from core.measure.speedup import MOMENTS, Speedup, unevenness, unpaired
+from core.measure.speedup import MOMENTS, Speedup, agree, unevenness, unpaired
 from core.results import Epoch
 from core.runs import listing, seeds
 from core.store.tables import SETTINGS, RunSummary
@@ -23,7 +23,9 @@ words = Words(__file__)
 APART = (
     "The runs took place at different times, so other work may have slowed one of them."
 )
-QUIET = 0.1  # others' shares of the processors that differ by less are alike
+# Runs to which others left shares of the processors that differ by less are alike.
+ALIKE = 1.1
+LEAST_LEFT = 0.01  # so much of the processors is left to a run in any case
 UNTIMED = "Runs on the simulated accelerator are not timed."
 
 
@@ -109,14 +111,14 @@ def _slowed(run: Run, other: Run, goal: float | None) -> float:
     """How much of the processors a run had, divided by what the other one had.
 
     Only the epochs until the test accuracy `goal` count, or all of them. It is 1 if
-    that isn't known, or if other programs had about as much of the processors during
+    that isn't known, or if other programs left about as much of the processors to
     both: then each run had what it could use.
     """
     mine, theirs = (_mean(each, "own_processors", goal) for each in (run, other))
-    busier = others_share(run, goal) - others_share(other, goal)
-    if not (mine and theirs) or abs(busier) < QUIET:
+    left = [max(1 - others_share(each, goal), LEAST_LEFT) for each in (run, other)]
+    if not (mine and theirs) or agree(left, ALIKE):
         return 1.0
-    return min(mine / theirs, 1.0) if busier > 0 else max(mine / theirs, 1.0)
+    return min(mine / theirs, 1.0) if left[0] < left[1] else max(mine / theirs, 1.0)
 
 
 def others_share(run: Run, goal: float | None = None) -> float:
@@ -251,7 +253,12 @@ def _why_close(
         seconds = [epoch.seconds for epoch in run.history]
         if len(seconds) > 1 and unevenness(seconds) > max(factor - 0.1, MOMENTS):
             return f"the epochs of {its} varied by a factor of {factor}."
-    return f"the time of such runs varied by a factor of {factor} on this machine."
+    if max(engine().spread(run.job) for run in (first, following)) <= MOMENTS:
+        return f"at another moment, such a run may take {factor} times as long."
+    return (
+        f"the time of such runs varied by a factor of {factor} on this machine. Start "
+        "both again when nothing else runs."
+    )
 
 
 def _whole(first: Run, following: Run, name: str, slower: str) -> str:

@@ -49,7 +49,9 @@ def _clearest(*measurement_ids: str) -> Job | None:
     """Of measurements, the newest first, the one to show; None if none can be read."""
     rows = filter(None, map(store().measurements.get, measurement_ids))
     jobs = [as_job(row) for row in rows]
-    return min((job for job in jobs if is_same(job, jobs[0])), key=_open, default=None)
+    alike = (job for job in jobs if is_same(job, jobs[0]))
+    # Among equals, what a person measured comes before what the server did by itself.
+    return min(alike, key=lambda job: (_open(job), not job.owner), default=None)
 
 
 _read = Cache(_clearest, 64)

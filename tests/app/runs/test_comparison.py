@@ -118,6 +118,7 @@ def had(run: Run, own: float, others: float) -> Run:
     ("slower", "faster", "winner"),
     [
         ((0.3, 0.9), (1.6, 0.1), None),  # the machine may have decided
+        ((0.05, 0.97), (0.2, 0.9), None),  # even if others had nearly all during both
         ((1.2, 0.3), (1.4, 0.3), "2"),  # others took as much from both
         ((0.8, 0.02), (1.9, 0.05), "2"),  # neither was disturbed
         ((1.6, 0.1), (0.3, 0.9), "2"),  # the faster one had less, and was faster still

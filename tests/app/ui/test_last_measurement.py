@@ -134,6 +134,17 @@ def test_a_measurement_that_tells_less_displaces_none_of_the_same(
     assert not told
 
 
+@pytest.mark.parametrize(("owner", "steps"), [("", 1), ("bob", 2)])
+def test_of_equal_ones_a_persons_measurement_is_shown(here, owner, steps):
+    here(f"of {owner}")
+    for number, by in ((1, "ada"), (2, owner)):
+        value, ago = replace(samples.RACE, steps=number), 20 - number
+        measured_job = job(value, ago, machine=f"of {owner}", owner=by)
+        keep(server.store().measurements, measured_job)
+    server.store().writer.flush()
+    assert measured.newest(RACE).value.steps == steps
+
+
 @pytest.mark.parametrize(
     ("value", "where"),
     [
