@@ -19,12 +19,11 @@ from core.lessons.compare.race_result import Race
 from core.lessons.compare.timing_pitfalls_page import GUESSES as TIMING_GUESSES
 from core.lessons.compare.timing_pitfalls_page import TimingPitfalls
 from core.lessons.device.parallel_page import TIMES, Parallel
-from core.lessons.device.parallel_result import AT_ONCE, Multiplications
+from core.lessons.device.parallel_result import Multiplications
 from core.lessons.speed.climb_result import GUESSES as RUNG_GUESSES
 from core.lessons.speed.climb_result import RUNGS, Climbed, answers, gain_of
 from core.lessons.speed.climb_result import measured as measured_rungs
 from core.measure.rounding import times
-from core.measure.speedup import unpaired
 from core.registry import JOBS, RUN
 from core.store.tables import Class, RunSummary
 from core.ui import charts, guess, runs, spoilers
@@ -112,8 +111,7 @@ def _racers(newest: Race | None) -> set[str]:
 
 
 def _one_core(result: Multiplications) -> str:
-    ways = result.readings(AT_ONCE)
-    return unpaired(ways["Python loop"], ways["One core"]).figure
+    return result.speedup("Python loop", "One core").figure
 
 
 def _rung(name: str, climbed: Climbed) -> Measured:

@@ -6,9 +6,12 @@ chain, each multiplication needs the result of the one before.
 
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -30,7 +33,7 @@ from core.watch import UNWATCHED, Watch
 LOOP_SIZE = 32  # rows of the matrices that Python multiplies: 32³ multiplications
 SIZE, DEVICE_SIZE = 1024, 8192  # rows for torch, on the CPU and on an accelerator
 CHAIN = 1000  # multiplications
-REPEATS = 7
+WARM_UP, REPEATS = 2, 15  # turns: those that don't count, and those that do
 CPU = torch.device("cpu")
 
 Matrix = list[list[float]]
@@ -72,7 +75,7 @@ def with_short_vectors(side: int) -> list[float]:
     os.environ["MKL_CBWR"] = "COMPATIBLE"
     a = torch.rand(side, side)
     with devices.cpu_threads(1):
-        return list(timing.measure(lambda: at_once(a, a), CPU, REPEATS, warmup=2))
+        return list(timing.measure(lambda: at_once(a, a), CPU, REPEATS, WARM_UP))
 
 
 def measure(
@@ -81,19 +84,31 @@ def measure(
     """Time a multiplication in each of the `ways`. Reports each Multiplied."""
     device = devices.resolve(device_name)
     cores = devices.usable_cores()
-    results: list[Multiplied] = []
-    for work, way, threads, where, count, call in ways(device, cores, size):
-        watch.check()
-        if way == SHORT_VECTORS:
-            seconds = call()  # the call times itself, in its own process
-        else:
+    found: list[Multiplied] = []
+    for _, of_work in groupby(ways(device, cores, size), key=itemgetter(0)):
+        for multiplied in take_turns([*of_work], watch):
+            found.append(multiplied)
+            watch.report(multiplied)
+    environment = devices.environment(device)
+    return Multiplications(tuple(found), cores, environment, now(), took_turns=True)
+
+
+def take_turns(ways: Sequence[Way], watch: Watch) -> Iterator[Multiplied]:
+    """Time each way once in each turn, so that a slowdown affects all of them."""
+    seconds = defaultdict[str, list[float]](list)
+    for turn in range(WARM_UP + REPEATS):
+        for _, way, threads, where, _, call in ways:
+            watch.check()
+            if way == SHORT_VECTORS:
+                continue
             with devices.cpu_threads(threads) if threads else nullcontext():
-                call = watch.unless_cancelled(call)
-                seconds = list(timing.measure(call, where, REPEATS, warmup=2))
-        per_multiplication = tuple(total / count for total in seconds)
-        results.append(Multiplied(work, way, per_multiplication, where.type))
-        watch.report(results[-1])
-    return Multiplications(tuple(results), cores, devices.environment(device), now())
+                once = timing.measure(call, where, repeats=1, warmup=0)
+            if turn >= WARM_UP:
+                seconds[way] += once
+    for work, way, _, where, count, call in ways:
+        # Short vectors are timed in a process of their own, when the turns are over.
+        totals = call() if way == SHORT_VECTORS else seconds[way]
+        yield Multiplied(work, way, tuple(s / count for s in totals), where.type)
 
 
 def ways(device: torch.device, cores: int, size: int | None) -> Iterator[Way]:

@@ -16,7 +16,7 @@ from core.lessons.device.parallel_result import (
 )
 from core.measure import rounding
 from core.measure.environment import Machine
-from core.measure.speedup import STEADY, agree, spanned, unpaired
+from core.measure.speedup import STEADY, agree, spanned
 from core.ui import charts, figures, format
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
@@ -99,17 +99,15 @@ class Parallel(Lab):
         st.altair_chart(dots, alt=alt_text)
 
     def finding(self, result: Multiplications) -> Finding:
-        at_once = result.readings(AT_ONCE)
-        over = unpaired(at_once["Python loop"], at_once["One core"])
+        over = result.speedup("Python loop", "One core")
         sentence = over.sentence("the Python loop", "torch on one core")
         return Finding(sentence, spanned(TIMES, (10, 1000), *over.told))
 
     def lines(self, result: Multiplications) -> list[str]:
         at_once, chain = result.at(AT_ONCE), result.at(IN_TURN)
         loop, lines = at_once["Python loop"], [self.words["core"]]
-        readings = result.readings(AT_ONCE)
-        if short := readings.get(SHORT_VECTORS):
-            over = unpaired(short, readings["One core"])
+        if SHORT_VECTORS in at_once:
+            over = result.speedup(SHORT_VECTORS, "One core")
             lines.append(
                 "**Short vectors**: with only four numbers per instruction, "
                 f"the core takes {over.by} times as long. "
@@ -121,9 +119,9 @@ class Parallel(Lab):
                 "as long here, but the repeats differ too much to draw a "
                 "conclusion."
             )
-        for way, seconds in readings.items():
+        for way in at_once:
             if way not in ("Python loop", SHORT_VECTORS, "One core"):
-                over = unpaired(readings["One core"], seconds)
+                over = result.speedup("One core", way)
                 lines.append(over.sentence("one core", way))
                 if over.winner != 1 and way.endswith("cores"):
                     lines.append(words("parallel.few_cores"))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from core.measure.environment import Environment
+from core.measure.speedup import Speedup, paired, unpaired
 from core.registry import stored
 
 # What is timed: independent multiplications, or a chain of multiplications, each of
@@ -28,6 +29,15 @@ class Multiplications:
     cores: int
     environment: Environment
     date: str
+    took_turns: bool = (
+        False  # False in older results: one way after the other was timed
+    )
+
+    def speedup(self, first: str, second: str) -> Speedup:
+        """How many times as fast the second way multiplies AT_ONCE as the first."""
+        readings = self.readings(AT_ONCE)
+        in_turns = self.took_turns and SHORT_VECTORS not in (first, second)
+        return (paired if in_turns else unpaired)(readings[first], readings[second])
 
     def readings(self, work: str) -> dict[str, tuple[float, ...]]:
         """Seconds of one multiplication in each repeat, keyed by the way's name."""

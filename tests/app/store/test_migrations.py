@@ -117,7 +117,7 @@ LIKE_A_CLASS = {
 # Fields that today's version had not.
 ADDED = {"item_each_step", "traffic", "cards", "waited", "counts", "percent", "again"}
 ADDED |= {"half", "label_smoothing", "dropout", "normalize", "mirror"}
-ADDED |= {"own_processors", "others_share"}
+ADDED |= {"own_processors", "others_share", "took_turns"}
 
 
 def is_kept(value: Any, text: str) -> bool:

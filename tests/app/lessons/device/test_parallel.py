@@ -1,8 +1,10 @@
 import os
+from dataclasses import replace
 
 import pytest
 import torch
 
+from core import devices
 from core.lessons.device import parallel
 from core.lessons.device.parallel_result import (
     AT_ONCE,
@@ -43,3 +45,19 @@ def test_every_way_is_measured_and_reported(monkeypatch) -> None:
     assert short == pytest.approx(1.5 / 16**3)  # what the other process took
     assert done.at(IN_TURN).keys() == {"Python loop", "One core"}
     assert torch.get_num_threads() == threads
+    over = done.speedup("Python loop", "One core")
+    assert over.n == len(done.found[0].seconds)
+    assert replace(done, took_turns=False).speedup("Python loop", "One core").n == 0
+
+
+def test_a_slowdown_affects_all_ways_since_they_take_turns(monkeypatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(parallel, "python_loop", lambda *_: calls.append(0))
+    monkeypatch.setattr(
+        parallel, "at_once", lambda *_: calls.append(torch.get_num_threads())
+    )
+    monkeypatch.setattr(parallel.child_process, "call", lambda *_: [1.0])
+    parallel.measure("cpu", size=16)
+    turns = parallel.WARM_UP + parallel.REPEATS
+    assert calls == calls[: len(calls) // turns] * turns
+    assert len({*calls}) == min(3, 1 + devices.usable_cores())
