@@ -215,6 +215,8 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
                 f"{name} is {faster}: {time} {to}, {by} as fast as "
                 f"{slower}, which took {longer}."
             )
+        if goal:
+            when = f" {_epochs(first, following, goal, name, slower)}{when}"
     fell = [
         f"{capitalized(name_of[run.id])} fell below {goal:.0%} again by its end."
         for run in (ahead[:2] if ahead else ())
@@ -224,6 +226,15 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     return (
         f"**{capitalized(speed)}**{when} {_qualities(finished, best, others, name_of)}"
     )
+
+
+def _epochs(first: Run, following: Run, goal: float, name: str, slower: str) -> str:
+    """How many epochs two runs needed to reach a test accuracy."""
+    needed, more = (len(epochs_to(goal, run.history)) for run in (first, following))
+    if needed == more:
+        return f"Both needed {format.counted(needed, 'epoch')} for that."
+    count = format.counted(needed, "epoch")
+    return f"{capitalized(name)} needed {count} for that, and {slower} {more}."
 
 
 def _busier(

@@ -30,7 +30,7 @@ def finding(*runs: Run) -> str:
         (
             [run("1", 2.0, 0.7, 0.86, 0.87), run("2", 1.0, 0.8, 0.86, batch_size=256)],
             "2",
-            "2 2.0 85 2.0 1 4.0, 1 87.00 2 86.00",
+            "2 2.0 85 2.0 1 4.0 2, 1 87.00 2 86.00",
         ),
         (
             [
@@ -39,17 +39,22 @@ def finding(*runs: Run) -> str:
                 run("3", 3.0, 0.86),
             ],
             "1",  # of these 3; other runs of the slower settings took up to 4.0 s
-            "1 3 1.0 85 3.0 3 3.0 4.0, 1 90.00 3 86.00",
+            "1 3 1.0 85 3.0 3 3.0 4.0 1, 1 90.00 3 86.00",
+        ),
+        (  # the faster one needed fewer epochs
+            [run("1", 1.0, 0.7, 0.8, 0.87), run("2", 1.0, 0.86, batch_size=256)],
+            "2",
+            "2 1.0 85 3.0 1 3.0 2 1 1 3, 1 87.00 2 86.00",
         ),
         (  # too close to call: epochs may differ by a factor of 1.25, rounded up
             [run("1", 1.0, 0.8, 0.9), run("2", 1.2, 0.8, 0.91, batch_size=32)],
             None,
-            "90 1 2.0 2 2.4 1.3, 2 91.00 1 90.00",
+            "90 1 2.0 2 2.4 2 1.3, 2 91.00 1 90.00",
         ),
         (  # run 3 shows that the settings of run 1 may take longer than run 2
             [run("1", 1.0, 0.9), run("2", 3.0, 0.91, epochs=1), run("3", 4.0, 0.9)],
             None,
-            "90 1 1.0 4.0 2 3.0 2.0, 2 91.00 1 90.00",
+            "90 1 1.0 4.0 2 3.0 1 2.0, 2 91.00 1 90.00",
         ),
         (  # neither can be faster by its settings
             [run("1", 1.0, 0.9), run("2", 1.4, 0.9), run("3", 3.0, 0.91, seed=1)],
