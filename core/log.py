@@ -148,7 +148,8 @@ def set_up(visitor: Callable[[], str] = str) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in list(logging.root.manager.loggerDict):
         logger = logging.getLogger(name)
-        if not all(isinstance(h, logging.NullHandler) for h in logger.handlers):
+        is_silent = all(isinstance(h, logging.NullHandler) for h in logger.handlers)
+        if not logger.handlers or not is_silent:
             logger.handlers.clear()
             logger.propagate = True
 
@@ -156,7 +157,10 @@ def set_up(visitor: Callable[[], str] = str) -> None:
 def drop_repeats() -> None:
     """Let all handlers that write to the terminal drop repeated tracebacks."""
     names = list(logging.root.manager.loggerDict)
+    # The last resort writes what loggers without a handler don't pass on.
+    handlers = [logging.lastResort] if logging.lastResort else []
     for one in (logging.root, *map(logging.getLogger, names)):
-        for handler in one.handlers:
-            if getattr(handler, "stream", None) in (sys.stdout, sys.stderr):
-                handler.addFilter(repeats)
+        handlers += one.handlers
+    for handler in handlers:
+        if getattr(handler, "stream", None) in (sys.stdout, sys.stderr):
+            handler.addFilter(repeats)

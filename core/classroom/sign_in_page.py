@@ -233,6 +233,7 @@ async def enter(request: Request) -> Response:
         return PlainTextResponse(words("sign_in.busy"), 503, {"Retry-After": "10"})
     if not (who and is_right):
         return forms.to_page(who, WRONG, "Teacher")
+    failures.take_back(address)
     name = " ".join(fields.get("name", "")[:LONGEST_NAME].split()) or "Teacher"
     now, token = time.time(), secrets.token_urlsafe(32)
     for old in [old for old, (_, until) in _sign_ins.items() if until < now]:

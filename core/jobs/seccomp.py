@@ -24,7 +24,7 @@ from typing import Any
 
 CALLS = """
 access brk chdir clock_getres clock_gettime clock_nanosleep close close_range dup dup2
-dup3 exit exit_group faccessat faccessat2 fcntl fstat fstatfs futex futex_waitv getcpu
+dup3 exit exit_group faccessat faccessat2 fstat fstatfs futex futex_waitv getcpu
 getcwd getdents64 getegid geteuid getgid getgroups getitimer getpgid getpgrp getpid
 getppid getrandom getresgid getresuid getrlimit getrusage getsid gettid gettimeofday
 getuid lseek lstat madvise membarrier mprotect mremap munmap nanosleep newfstatat open
@@ -67,8 +67,12 @@ CLONE_THREAD, CLONE_NEW = 0x10000, 0x7E020080
 # What ioctl and prctl may be asked to do.
 IS_A_TERMINAL, CLOSE_ON_EXEC, BYTES_TO_READ = 0x5401, 0x5451, 0x541B
 SET_NAME, GET_NAME, NAME_MEMORY = 15, 16, 0x53564D41
-# What fcntl may not be asked to do: choose which signal an open file sends to whom.
-SET_OWNER, SET_SIGNAL, SET_OWNER_EX = 8, 10, 15
+# What fcntl may be asked to do: copy a file's number, and tell or set its flags.
+COPY, GET_FLAG, SET_FLAG, GET_STATUS, SET_STATUS, COPY_CLOSED = 0, 1, 2, 3, 4, 1030
+# What it may not be asked to do: choose which signal an open file sends to whom, and
+# take a lease, for which all who open the file have to wait.
+SET_OWNER, SET_SIGNAL, SET_OWNER_EX, SET_LEASE, NOTIFY = 8, 10, 15, 1024, 1026
+INT = 0xFFFFFFFF  # the kernel doesn't read the other bits of an int
 
 LIBRARIES_BYTES = 16 * 2**30  # address space for the files that torch maps
 
@@ -153,6 +157,8 @@ def give_up_calls() -> None:
     rules.add(ALLOW, "prlimit64", (0, EQUAL, 0, 0))
     for number in (IS_A_TERMINAL, CLOSE_ON_EXEC, BYTES_TO_READ):
         rules.add(ALLOW, "ioctl", (1, EQUAL, number, 0))
+    for number in (COPY, GET_FLAG, SET_FLAG, GET_STATUS, SET_STATUS, COPY_CLOSED):
+        rules.add(ALLOW, "fcntl", (1, EQUAL, number, 0))
     for number in (SET_NAME, GET_NAME, NAME_MEMORY):
         rules.add(ALLOW, "prctl", (0, EQUAL, number, 0))
     rules.load()
@@ -174,8 +180,8 @@ def give_up_processes_and_sockets() -> None:
     for name in ABOUT.split():
         rules.add(refused, name, (0, UNEQUAL, 0, 0))
     rules.add(refused, "tgkill", (0, UNEQUAL, os.getpid(), 0))
-    for number in (SET_OWNER, SET_SIGNAL, SET_OWNER_EX):
-        rules.add(refused, "fcntl", (1, EQUAL, number, 0))
+    for number in (SET_OWNER, SET_SIGNAL, SET_OWNER_EX, SET_LEASE, NOTIFY):
+        rules.add(refused, "fcntl", (1, MASKED_EQUAL, INT, number))
     rules.add(refused, "clone", (0, MASKED_EQUAL, CLONE_THREAD, 0))
     rules.load()
 

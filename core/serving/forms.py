@@ -8,11 +8,12 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from itertools import chain
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
 from core.serving.recent_asks import RecentAsks
@@ -20,6 +21,7 @@ from core.serving.request_source import network
 
 LONGEST = 1000  # limit of a form in bytes; the code that visitors log in with has 23
 MOST_SENTENCES = 1000  # sentences in memory, until the visitors open their next page
+BROKEN_OFF = "The form didn't arrive whole. Send it again."
 OTHER_SITE = "This form was not sent from a page of this app. Open the app instead."
 
 
@@ -62,6 +64,12 @@ class Failures:
     def add(self, address: str) -> None:
         self._recent.append((time.monotonic(), address))
 
+    def take_back(self, address: str) -> None:
+        """Forget the newest failure of an address."""
+        own = [failure for failure in self._recent if failure[1] == address]
+        if own:
+            self._recent.remove(own[-1])
+
     def delay(self, address: str) -> float:
         oldest = time.monotonic() - self.LAST_SECONDS
         recent = [failure for failure in self._recent if failure[0] >= oldest]
@@ -78,10 +86,10 @@ class TooBusyError(Exception):
 class Turns:
     """Lets requests do something slow one at a time; addresses take turns.
 
-    If more than `most` requests wait, TooBusyError ends one of the address that has the
-    most: the one of the visitor who has asked most often lately, or else with the
-    newest cookie, since a program can fetch any number of them, and a class may share
-    an address. For one event loop.
+    If more than `most` requests wait, TooBusyError ends one of the addresses that have
+    the most: the one of the visitor who has asked most often lately, or else with the
+    newest cookie, since a program can fetch any number of them, and have any number of
+    addresses, and a class may share one. For one event loop.
     """
 
     def __init__(self, most: int) -> None:
@@ -100,17 +108,21 @@ class Turns:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.setdefault(address, []).append((visitor, age, turn))
             if sum(map(len, self._waiting.values())) > self._most:
-                fullest = max(self._waiting.values(), key=len)
-                # Among equals, the request that came last
-                last = max(reversed(fullest), key=self._rank)
-                fullest.remove(last)
-                last[2].set_exception(TooBusyError())
+                self._drop()
             await turn
         self._is_taken = True
         try:
             yield
         finally:
             self._pass_on()
+
+    def _drop(self) -> None:
+        longest = max(map(len, self._waiting.values()))
+        fullest = [those for those in self._waiting.values() if len(those) == longest]
+        # Among equals, the request that came last
+        last = max(reversed([*chain(*fullest)]), key=self._rank)
+        next(those for those in fullest if last in those).remove(last)
+        last[2].set_exception(TooBusyError())
 
     def _rank(self, waiting: tuple[str, float, asyncio.Future[None]]) -> tuple:
         visitor, age, _ = waiting
@@ -132,8 +144,8 @@ class Turns:
 async def posted(request: Request) -> dict[str, str]:
     """The fields of a form; {} if the form is too long.
 
-    Raises HTTPException 403 if another site's page sent the form. Browsers name the
-    site in headers that its page can't change.
+    Raises HTTPException 403 if another site's page sent the form, and 400 if it was
+    broken off. Browsers name the site in headers that its page can't change.
     """
     host, origin = request.headers.get("host"), ""
     with suppress(ValueError):  # of an address such as http://[
@@ -143,10 +155,13 @@ async def posted(request: Request) -> dict[str, str]:
     if site != "same-origin" and (not origin or origin != host):
         raise HTTPException(403, OTHER_SITE)
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LONGEST:
-            return {}
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LONGEST:
+                return {}
+    except ClientDisconnect:
+        raise HTTPException(400, BROKEN_OFF) from None
     fields = parse_qs(body.decode("ascii", "ignore"))
     return {name: values[0] for name, values in fields.items()}
 

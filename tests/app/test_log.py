@@ -14,6 +14,7 @@ from core.jobs.job import Job, Jobs, Outcome
 
 OTHER = logging.getLogger("streamlit.somewhere")
 SILENT = logging.getLogger("silent")  # as torch has some
+ALONE = logging.getLogger("alone")
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +32,7 @@ def json_lines(monkeypatch) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     monkeypatch.setenv("LOG_FORMAT", "json")
     OTHER.addHandler(logging.StreamHandler(written))
     SILENT.addHandler(logging.NullHandler())
-    OTHER.propagate = SILENT.propagate = False
+    OTHER.propagate = SILENT.propagate = ALONE.propagate = False
     make = logging.getLogRecordFactory()
     log.set_up(lambda: "who is served")
     yield lambda: [json.loads(line) for line in written.getvalue().splitlines()]
@@ -126,6 +127,13 @@ def test_warnings_are_counted_too_and_errors_of_the_apps_own_lines_apart(
         except ValueError:
             OTHER.exception("it failed")
     assert [line["level"] for line in json_lines()].count("error") == 2
+
+
+def test_a_logger_that_passes_nothing_on_writes_json_too(json_lines):
+    """As uvicorn's, whose lines went to the last resort."""
+    ALONE.error("it failed")
+    (line,) = json_lines()
+    assert line["logger"] == "alone"
 
 
 def test_a_terminal_also_gets_a_repeated_traceback_once(monkeypatch):

@@ -19,6 +19,10 @@ MOST_CHARACTERS = 1_000_000  # only the end of a longer text is read
 MOST_LINES = 600  # of a longer text, only the lines around those that tell of an error
 MOST_OF_A_LINE = 2_000  # characters
 MOST_OF_A_START = 500  # characters of a line that can tell a frame or an exception
+# What a program tells a terminal: colors, and movements of the cursor. Other characters
+# that control one would do so again where an answer quotes a line.
+TERMINAL = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
+CONTROLS = {i: " " for i in (*range(32), *range(127, 160)) if chr(i) not in "\t\n\r"}
 MOST_MESSAGES = 24  # different ones: the first half and the last half
 MOST_SENTENCES = 8  # of the person's own: the first half and the last half
 
@@ -211,7 +215,7 @@ class Report:
 
 def read(text: str) -> Report:
     """Split a report of any length."""
-    text = re.sub(r"\x1b\[[\d;]*m", "", text[-MOST_CHARACTERS:]).strip()
+    text = TERMINAL.sub("", text[-MOST_CHARACTERS:]).translate(CONTROLS).strip()
     text = shortened(text)
     lines = text.splitlines()
     numbered = [(i, line[:MOST_OF_A_LINE]) for i, line in enumerate(lines, 1)]

@@ -22,7 +22,7 @@ from to_device.words import Words
 # serves nobody else. A worker reads longer texts, one after the other.
 LONGEST_HERE = 4_000
 # Longer texts are read in a process of their own, few at a time.
-LONG = 60_000
+LONG = 20_000
 words = Words(__file__)
 HERE = Path(__file__).parent
 _FIELD = st.components.v2.component(

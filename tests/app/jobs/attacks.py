@@ -71,6 +71,13 @@ def type_on_the_terminal(_: There) -> None:
     fcntl.ioctl(0, 0x5412, b"x")  # TIOCSTI
 
 
+def take_a_lease(there: There) -> None:
+    import fcntl
+
+    file = os.open(f"{there.root}/core/run.py", os.O_RDONLY)
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+
+
 def race(there: There) -> None:
     os.symlink("/dev/null", "/tmp/link")
     os.unlink("/tmp/link")
@@ -117,6 +124,7 @@ REFUSED: dict[str, Deed] = {
     "a file in /dev/shm": lambda _: open("/dev/shm/new", "w"),
     "a file anywhere": everywhere,
     "a huge file": sparse,
+    "a lease": take_a_lease,
     "a file's end": lambda t: open(t.file, "a"),
     "a device": lambda _: os.mknod("/tmp/memory", 0o20666, os.makedev(1, 1)),
     "a pipe with a name": lambda t: os.mkfifo(f"{t.folder}/pipe"),

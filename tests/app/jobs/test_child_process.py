@@ -183,6 +183,13 @@ def attempts(folder: Path, port: int) -> dict[str, str]:
         "have the kernel signal another one": lambda: fcntl.fcntl(
             0, fcntl.F_SETOWN, os.getppid()
         ),
+        # The kernel doesn't read the upper half of an int.
+        "have the kernel signal another one, by a long number": lambda: checked(
+            libc.fcntl(0, ctypes.c_long(fcntl.F_SETOWN | 1 << 32), os.getppid())
+        ),
+        "take a lease": lambda: fcntl.fcntl(
+            os.open(other, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK
+        ),
         "slow another one down": lambda: os.setpriority(
             os.PRIO_PROCESS, os.getppid(), 19
         ),

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
@@ -24,6 +25,17 @@ def test_fields_of_a_form_are_read_up_to_a_limit(app):
     read = {"name": "a b", "code": "x"}
     assert Client(app).post("/", **read).body == repr(read)
     assert Client(app).post("/", code="x" * forms.LONGEST).body == "{}"
+
+
+def test_a_form_that_is_broken_off_is_refused():
+    async def receive() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    headers = [(b"host", b"course"), (b"sec-fetch-site", b"same-origin")]
+    request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
+    with pytest.raises(HTTPException) as refused:
+        event_loop.run(forms.posted(request))
+    assert refused.value.status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -73,6 +85,26 @@ def test_a_full_queue_drops_the_newest_cookie_of_the_fullest_address():
     ends = event_loop.run(flood())
     assert [isinstance(end, TooBusyError) for end in ends] == [False] * 3 + [True] * 2
     assert served == ["flood 1", "ada", "teacher"]
+
+
+def test_many_addresses_with_new_cookies_do_not_keep_a_teacher_out():
+    turns, served = Turns(3), list[str]()
+
+    async def ask(who: str, address: str, age: float) -> None:
+        async with turns.turn(address, who, age):
+            served.append(who)
+
+    async def flood() -> None:
+        others = [(f"new {number}", f"address {number}", 1.0) for number in range(40)]
+        async with turns.turn("elsewhere"):
+            asked = []
+            for visit in (*others, ("teacher", "class", 60.0), *others):
+                asked.append(asyncio.ensure_future(ask(*visit)))
+                await asyncio.sleep(0)
+        await asyncio.gather(*asked, return_exceptions=True)
+
+    event_loop.run(flood())
+    assert "teacher" in served
 
 
 def test_cookies_that_try_again_and_again_do_not_keep_a_teacher_out():
