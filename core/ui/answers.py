@@ -59,7 +59,12 @@ def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | No
     answer = of_visitor().get(key)
     index = options.index(answer) if answer in options else None
     settings: dict[str, Any] = {"on_change": keep_chosen, "args": (key, options)}
-    return st.radio(label, options, index=index, key=key, **settings | more)
+    value = st.radio(label, options, index=index, key=key, **settings | more)
+    if value is not None and answer is None:
+        # Streamlit ends a callback for a click that comes right after, and doesn't call
+        # it again.
+        keep(key, value)
+    return value
 
 
 def toggle(label: str, key: str) -> bool:

@@ -33,6 +33,14 @@ def test_what_no_option_offers_is_not_kept(sent, store, monkeypatch):
     assert store.answers.of("me") == {"which": "b"}
 
 
+def test_an_answer_whose_callback_was_ended_is_kept(store, monkeypatch):
+    monkeypatch.setattr(answers, "visitor_of_cookie", lambda: "me")
+    monkeypatch.setattr(answers, "keep_chosen", lambda *_: None)
+    at = AppTest.from_function(page, default_timeout=60).run()
+    at.radio[0].set_value("b").run()
+    assert store.answers.of("me") == {"which": "b"}
+
+
 @pytest.mark.parametrize("cookie", ["me", ""])
 def test_with_a_cookie_answers_are_found_again_in_another_tab(monkeypatch, cookie):
     monkeypatch.setattr(answers, "visitor_of_cookie", lambda: cookie)
