@@ -90,12 +90,13 @@ def _gain(slower: Run, faster: Run, ratio: float, goal: float | None = None) -> 
     """The speedup, by how much the runs' epochs vary, and others' runs like them.
 
     On a busy machine, these vary more. If one of the two had less of the processors
-    than the other, it may owe as much of the ratio to that.
+    than the other, it may owe as much of the ratio to that, too.
     """
     gain = _of_times(slower, faster, ratio)
     low, high = gain.interval
-    alone = ratio * _slowed(slower, faster, goal)
-    return replace(gain, interval=(min(low, alone), max(high, alone)))
+    slowed = _slowed(slower, faster, goal)
+    interval = low * min(slowed, 1.0), high * max(slowed, 1.0)
+    return replace(gain, interval=interval)
 
 
 def _of_times(slower: Run, faster: Run, ratio: float) -> Speedup:

@@ -103,8 +103,9 @@ def _exercise(title: str) -> None:
     keys, answers_by_key = answer_keys(title), answers.of_visitor()
     with left, st.form(f"form_{keys.code}", border=False):
         field = st.container()
+        buttons = st.container(horizontal=True)
         icon = ":material/play_arrow:"
-        checks = st.form_submit_button("Check it", icon=icon)
+        checks = buttons.form_submit_button("Check it", icon=icon)
         text = code_editor.text(keys.code)[: MOST_CHARACTERS + 1]
         is_same = text == answers_by_key.get(keys.code)
         if checks and not (is_same and clicks.waited_for(keys.code)):
@@ -144,6 +145,10 @@ def _exercise(title: str) -> None:
             if verdict["solved"]:
                 _download(title, text)
             _solution(title, text, verdict, tries)
+    if exercise.code and text != exercise.code:
+        look: dict[str, Any] = {"icon": ":material/replay:", "type": "tertiary"}
+        look |= {"on_click": _restart, "args": (title,)}
+        buttons.form_submit_button("Start again", **look)
     lines = code_editor.lines_in(told)
     with field:
         code_editor.draw(
@@ -154,6 +159,14 @@ def _exercise(title: str) -> None:
             rows=1 if exercise.code else EMPTY_ROWS,
             marked=lines,
         )
+
+
+def _restart(title: str) -> None:
+    """Put an exercise's own lines back in its field; the number of tries stays."""
+    keys, code = answer_keys(title), EXERCISES[title].code
+    st.session_state[keys.code] = {"value": code}
+    answers.keep(keys.code, code)
+    answers.keep(keys.verdict, None)
 
 
 def _without_running(title: str, why: str) -> None:

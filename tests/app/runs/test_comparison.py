@@ -144,7 +144,8 @@ def test_of_a_lead_on_a_quieter_machine_only_the_rest_is_certain():
     now = had(run("2", 1.0, 0.8, 0.86, batch_size=256), 1.6, 0.1)
     text = finding(before, now)
     assert "8.0×" not in text
-    assert "at least 4.0×" in text
+    # Of 8, half is left, and times vary by a factor of 1.25 besides.
+    assert "at least 3.2×" in text
     assert APART not in text
     # Only the epochs until both reached the accuracy count.
     late = before.history[-1]

@@ -72,7 +72,8 @@ def place(at: AppTest, title: str) -> int:
 
 def check(at: AppTest, title: str, code: str) -> AppTest:
     write_code(at, f"turn_{title}", code)
-    return at.button[place(at, title)].click().run()
+    checks = [button for button in at.button if button.label == "Check it"]
+    return checks[place(at, title)].click().run()
 
 
 SCRIPTS = [title for title, exercise in EXERCISES.items() if exercise.lesson]
@@ -108,6 +109,25 @@ def test_each_try_tells_more(monkeypatch):
     assert "-mine" in change.splitlines()
     at = opened("exercise", "Port it")
     assert len(at.expander) == 2
+
+
+def test_whoever_has_spoiled_a_script_starts_again_with_its_own_lines():
+    at = opened("exercise", "Port it")
+    number = place(at, "Port it")
+
+    def again() -> list:
+        return [button for button in at.button if button.label == "Start again"]
+
+    assert not again()
+    check(at, "Port it", "mine")
+    assert at.info
+    again()[0].click().run()
+    assert code_in(at, number)["value"] == EXERCISES["Port it"].code
+    assert not (at.info)
+    assert not (again())
+    assert not at.exception
+    at = opened("exercise", "Port it")
+    assert code_in(at, number)["value"] == EXERCISES["Port it"].code
 
 
 def test_what_a_script_does_already_is_ticked_off():
