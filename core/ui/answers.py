@@ -61,8 +61,8 @@ def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | No
     settings: dict[str, Any] = {"on_change": keep_chosen, "args": (key, options)}
     value = st.radio(label, options, index=index, key=key, **settings | more)
     if value is not None and answer is None:
-        # Streamlit ends a callback for a click that comes right after, and doesn't call
-        # it again.
+        # A click that came right after may have ended the callback. Streamlit doesn't
+        # call it again.
         keep(key, value)
     return value
 
