@@ -87,7 +87,12 @@ def test_a_full_queue_drops_the_newest_cookie_of_the_fullest_address():
     assert served == ["flood 1", "ada", "teacher"]
 
 
-def test_many_addresses_with_new_cookies_do_not_keep_a_teacher_out():
+NEW = [(f"new {number}", f"address {number}", 1.0) for number in range(40)]
+KEPT = [(f"kept {number % 4}", "class", 9_000.0) for number in range(40)]
+
+
+@pytest.mark.parametrize(("others", "age"), [(NEW, 60.0), (KEPT, 5.0)])
+def test_neither_many_addresses_nor_kept_cookies_keep_a_teacher_out(others, age):
     turns, served = Turns(3), list[str]()
 
     async def ask(who: str, address: str, age: float) -> None:
@@ -95,31 +100,10 @@ def test_many_addresses_with_new_cookies_do_not_keep_a_teacher_out():
             served.append(who)
 
     async def flood() -> None:
-        others = [(f"new {number}", f"address {number}", 1.0) for number in range(40)]
         async with turns.turn("elsewhere"):
             asked = []
-            for visit in (*others, ("teacher", "class", 60.0), *others):
+            for visit in (*others, ("teacher", "class", age), *others):
                 asked.append(asyncio.ensure_future(ask(*visit)))
-                await asyncio.sleep(0)
-        await asyncio.gather(*asked, return_exceptions=True)
-
-    event_loop.run(flood())
-    assert "teacher" in served
-
-
-def test_cookies_that_try_again_and_again_do_not_keep_a_teacher_out():
-    turns, served = Turns(3), list[str]()
-
-    async def ask(who: str, age: float) -> None:
-        async with turns.turn("class", who, age):
-            served.append(who)
-
-    async def flood() -> None:
-        kept = [(f"kept {number % 4}", 9_000.0) for number in range(40)]
-        async with turns.turn("elsewhere"):
-            asked = []
-            for who, age in (*kept, ("teacher", 5.0), *kept):
-                asked.append(asyncio.ensure_future(ask(who, age)))
                 await asyncio.sleep(0)
         await asyncio.gather(*asked, return_exceptions=True)
 

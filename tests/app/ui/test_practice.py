@@ -123,8 +123,8 @@ def test_whoever_has_spoiled_a_script_starts_again_with_its_own_lines():
     assert at.info
     again()[0].click().run()
     assert code_in(at, number)["value"] == EXERCISES["Port it"].code
-    assert not (at.info)
-    assert not (again())
+    assert not at.info
+    assert not again()
     assert not at.exception
     at = opened("exercise", "Port it")
     assert code_in(at, number)["value"] == EXERCISES["Port it"].code
